@@ -57,7 +57,7 @@ type acquisition struct {
 	waits      []rationtrace.Wait // what the request has waited for
 	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
 	wasLate    bool               // a slot has passed while its token's source was asked
-	tries      bool               // it is the one that tries whether a pause of its endpoint is over
+	cooling    *cooldown.Pause    // of a part that the request is the one to probe; nil: it is not
 }
 
 // unpaused says which accounts are not paused for a request.
@@ -98,7 +98,7 @@ func (a *acquisition) run(grant *Grant) (err error) {
 		if !opened {
 			opened, err = a.openSecret(grant)
 		}
-		if opened && !(b.fleet.Keys.Any.Load() && a.isPaused(grant)) {
+		if opened && (!b.fleet.Keys.Any.Load() || a.mayLeave(grant)) {
 			if len(a.waits) > 0 {
 				grant.Waits = append(a.waits, grant.Waits...)
 			}
@@ -118,8 +118,9 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 	for b.fleet.Keys.Any.Load() && !a.Pool.excludesAll(a.excluded) {
 		resumes, now := b.fleet.State().Resumes, b.durable.Now()
 		keys := cooldown.KeysOf(a.req, a.scopes)
-		if over, found := b.fleet.Keys.Untried(keys, a.Pool.onlyAccount(), now); found {
-			if a.tries = b.claimTrial(a.ctx, over); a.tries {
+		only := a.Pool.onlyAccount()
+		if over, found := b.fleet.Keys.Unprobed(keys, only, now); found {
+			if a.cooling = b.claimKey(a.ctx, over); a.cooling != nil {
 				break
 			}
 			continue
@@ -127,7 +128,11 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 		paused, free, all := b.fleet.Keys.Excluded(keys, now)
 		if all.Until.IsZero() {
 			if len(paused) == 0 {
-				break
+				wait := b.fleet.Keys.Release(keys, only, max(1, b.fleet.State().Status.Workers), now).Sub(now)
+				if wait <= 0 {
+					break
+				}
+				return may, b.waitWithin(a.ctx, wait, -1, rationtrace.Wait{Reason: rationtrace.Cooldown, Until: now.Add(wait)}, &a.waits)
 			}
 			paused = append(paused, a.excluded...)
 			if !a.Pool.excludesAll(paused) {
@@ -198,14 +203,23 @@ func isSourceError(err error) bool {
 	return is
 }
 
-// isPaused reports whether the request was paused on the grant's account while it waited for its slot.
-func (a *acquisition) isPaused(grant *Grant) bool {
-	b := a.Pool.budget
-	if a.tries {
+// mayLeave reports whether no part of the request was paused on the grant's account while it waited for its slot, or the request is the
+// one that probes whether the pause is over.
+func (a *acquisition) mayLeave(grant *Grant) bool {
+	b, now := a.Pool.budget, a.Pool.budget.durable.Now()
+	if grant.cooling = a.cooling; grant.cooling != nil {
+		return true
+	}
+	keys := cooldown.KeysOf(a.req, grant.scopes)
+	paused, _, all := b.fleet.Keys.Excluded(keys, now)
+	if !all.Until.IsZero() || slices.Contains(paused, grant.account.ID) {
 		return false
 	}
-	paused, _, all := b.fleet.Keys.Excluded(cooldown.KeysOf(a.req, grant.scopes), b.durable.Now())
-	return !all.Until.IsZero() || slices.Contains(paused, grant.account.ID)
+	if over, found := b.fleet.Keys.Unprobed(keys, grant.account.ID, now); found {
+		grant.cooling = b.claimKey(a.ctx, over)
+		return grant.cooling != nil
+	}
+	return true
 }
 
 // handBack gives back a grant on which nothing was sent.

@@ -188,6 +188,7 @@ type Grant struct {
 	resends  int               // attempts of the request before this one
 	replaced bool              // what was sent is recorded anew, since it was late: the booking is cancelled
 	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	cooling  *cooldown.Pause   // of a part, likewise
 }
 
 // A booked is what the store has answered to a booking.

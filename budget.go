@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/arrival"
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/holding"
@@ -97,6 +98,9 @@ type Budget struct {
 	durable durable.Store[*limits.Account] // asks Store; wired by check, as the fleet is
 	fleet   fleet.Mirror
 	untold  untold
+
+	evidence cooldown.Evidence // of what refusals are about
+	reach    cooldown.Reach
 
 	keeper   limits.Keeper // of the accounts' limits, wired likewise
 	tokens   tokenAccounts

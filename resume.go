@@ -86,40 +86,8 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 	return nil
 }
 
-// endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
-// callers that wait leave as the limits allow.
-func (b *Budget) endTried(ctx context.Context, g *Grant) {
-	if !b.fleet.State().Tried {
-		return
-	}
-	over := g.triedPauses()
-	if b.fleet.EndTried(over); len(over) == 0 {
-		return
-	}
-	ctx, stop := b.durable.Soon(ctx)
-	defer stop()
-	for _, id := range over {
-		if id != "" { // which would end all there is
-			_ = b.fleet.Resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
-		}
-	}
-}
-
-// triedPauses returns the accounts of the grant that had a pause which the grant's request has tried.
-func (g *Grant) triedPauses() []string {
-	known := g.budget.fleet.State()
-	if !known.Tried {
-		return nil
-	}
-	charged := []string{"", g.account.ID}
-	for _, o := range g.accounts.Beside(g.account.ID, g.Cost, g.units) {
-		charged = append(charged, o.Account.ID)
-	}
-	return known.TriedOf(g.budget.durable.Now(), charged...)
-}
-
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
-// were so many, and adds to the waits.
+// were so many, if that is not negative, and adds to the waits.
 func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
 	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
 	defer func() { *waits = wait.end(*waits) }()
@@ -128,7 +96,7 @@ func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, r
 	}
 	for due := time.Now().Add(length); ; {
 		wake := b.fleet.Woken() // before the look, or a resumption after it would wake nobody
-		if b.fleet.State().Resumes != resumes {
+		if resumes >= 0 && b.fleet.State().Resumes != resumes {
 			return nil
 		}
 		switch sleep(ctx, time.Until(due), wakers{status: wake}) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -18,10 +19,11 @@ import (
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
 )
 
 const (
-	// firstPause is the least first pause if the response does not say how long to wait. It
+	// firstPause is the least first pause of one request alone if the response does not say how long to wait. It
 	// may be half as long again, and doubles with each pause of the same request.
 	firstPause = time.Second
 	// longestOwnPause bounds a pause of one request alone, which the fleet does not keep.
@@ -48,6 +50,7 @@ type attempts struct {
 	rejections int               // how many there were
 	unserved   bool              // the last response rejected the token
 	cause      string            // of the pause that the last response makes
+	paused     time.Duration     // how long what the last response is about cools down
 	renewed    []string          // IDs of tokens whose source was asked because of a response
 }
 
@@ -86,7 +89,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		var next decision
 		if err != nil {
 			t.Pool.endProbe(ctx, grant)
-			next = a.afterFailure(err)
+			next = a.afterFailure(err, grant)
 		} else {
 			next = a.afterResponse(resp, grant)
 		}
@@ -146,12 +149,21 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 }
 
 // afterFailure decides after a failure without a response.
-func (a *attempts) afterFailure(err error) decision {
+func (a *attempts) afterFailure(err error, grant Grant) decision {
 	a.feedback = provider.Feedback{}
 	if a.req.Context().Err() != nil {
 		return decision{}
 	}
-	return a.rest(a.repeatable() && temporary(err))
+	retry := a.repeatable() && temporary(err)
+	if retry && a.coolHost(grant, err.Error(), notConnected(err)) {
+		return a.cooled()
+	}
+	return a.rest(retry)
+}
+
+// cooled decides that a request waits whose subject cools down. That is none of its own failures.
+func (a *attempts) cooled() decision {
+	return decision{retry: a.policy.Max >= 0, free: true, pause: a.paused, decidable: true}
 }
 
 // rest decides that the request rests for a while and is tried again, if it may be.
@@ -174,7 +186,7 @@ func (a *attempts) rest(retry bool) decision {
 
 // decide lets the policy change what is done.
 func (a *attempts) decide(next *decision, resp *http.Response, err error) {
-	left := a.retries > 0
+	left := a.retries > 0 || next.free
 	r := Retry{Response: resp, Feedback: a.feedback, Err: err, Attempts: a.count, Pause: next.pause, Again: next.retry && left, Wait: next.wait}
 	a.policy.Decide(a.req, &r)
 	next.retry, next.wait = r.Again && left, max(0, r.Wait)
@@ -188,14 +200,11 @@ func (a *attempts) repeatable() bool { return a.policy.NotIdempotent || idempote
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
-		t.Pool.wasServed(a.req.Context(), &grant)
-		if b := t.Pool.budget; b.keeper.Adopts.Load() {
-			b.noteServed(&grant)
-		}
+		t.served(a.req, &grant)
 		return decision{}
 	}
 
-	f := a.handleResponse(resp, grant)
+	f, trace := a.handleResponse(resp, grant), traceOf(resp)
 	a.feedback = f
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
@@ -209,67 +218,81 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		return decision{}
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
-	default:
+	case f.Refused:
 		t.Pool.wasServed(a.req.Context(), &grant)
-		if b := t.Pool.budget; !f.Refused && b.keeper.Adopts.Load() {
-			b.noteServed(&grant)
-		}
-		if resp.StatusCode < 400 && !f.Refused {
+	default:
+		t.served(a.req, &grant)
+		if resp.StatusCode < 400 {
 			a.contradict(grant.Token)
-			t.Pool.budget.endTried(a.req.Context(), &grant)
 		}
 	}
 
 	switch {
 	case f.Refused:
-		return a.afterThrottled(&f, grant)
+		return a.afterThrottled(resp, &f, grant)
 	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
+		if a.repeatable() && isGateway(resp.StatusCode) && a.coolHost(grant, causeOf(resp, &f, grant), false) {
+			return a.cooled()
+		}
 		return a.rest(a.repeatable())
+	case f.Wait.Known: // a success that asks to wait
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, &cooling{told: true, length: f.Wait.Value, took: trace.took()})
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, f.Cooldown.Value)
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant,
+			&cooling{told: true, length: f.Cooldown.Value, took: trace.took(), kind: store.PauseSpent})
 	}
 	return decision{}
 }
 
-// afterThrottled pauses what the response throttled, and decides whether the request waits
-// for the end of that pause or retries elsewhere.
-func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
-	wait := f.Wait.Value
-	if !f.Wait.Known {
-		wait = a.pause(f.MinWait, a.maxPause)
-		if f.MaxWait > 0 {
-			wait = min(wait, f.MaxWait)
-		}
+// afterThrottled has what the response is about cool down, and decides whether the request waits for that or retries elsewhere.
+func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, grant Grant) decision {
+	b := a.transport.Pool.budget
+	c := cooling{told: f.Wait.Known, length: f.Wait.Value, took: traceOf(resp).took()}
+	if !c.told {
+		c.length = f.MinWait
 	}
-	asked, trial := wait, len(grant.triedPauses()) > 0
-	wait = min(wait, a.maxPause)
-	next := decision{retry: f.Retryable, pause: wait, decidable: true}
-	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.fleet.Secondary.Refused(grant.account.ID, time.Now())
+	alone := func() time.Duration { // how long the request rests by itself
+		if c.told {
+			return min(c.length, a.maxPause)
+		}
+		return a.pause(f.MinWait, cmp.Or(f.MaxWait, a.maxPause))
+	}
 
-	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
-	switch f.Reason {
-	case provider.ReasonConcurrency:
-		next.wait = wait // too many at once, which says nothing about a rate
-	case provider.ReasonOverload:
-		next.retry = next.retry && a.repeatable()
-		if !f.Wait.Known || !a.pauseTarget(f, scope, grant, asked) {
-			next.wait = wait
+	next := decision{retry: f.Retryable, decidable: true}
+	switch {
+	case f.Reason == provider.ReasonConcurrency: // too many at once, which says nothing about a rate
+		next.wait = alone()
+		return next
+	case f.Reason == provider.ReasonOverload && !a.repeatable():
+		next.retry = false
+	case f.Reason == provider.ReasonOverload && !c.told:
+		if isGateway(resp.StatusCode) && a.coolHost(grant, a.cause, false) {
+			return a.cooled()
 		}
-	default:
-		if !a.pauseTarget(f, scope, grant, asked) {
-			next.wait = wait // at least this request keeps the pause
-		}
-		if f.Reason == provider.ReasonQuota && !grant.offline {
-			call := grant.call()
-			a.transport.Pool.budget.keeper.Refused(f, &call, scope)
-		}
+		next.wait = alone()
+		return next
 	}
-	if next.wait > 0 {
-		next.pause = 0 // the request alone keeps it
-	} else if trial {
-		next.wait = afterTrial
+
+	several := f.Reason == provider.ReasonSecondary && b.fleet.Secondary.Refused(grant.account.ID, time.Now())
+	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
+	if scope == "" && f.Reason != provider.ReasonOverload {
+		scope = a.scopeByEvidence(f, grant)
+	}
+	if recorded := a.pauseTarget(f, scope, grant, &c); !recorded || a.paused <= 0 {
+		next.wait = alone() // at least this request keeps the pause
+	} else if next.retry {
+		next = a.cooled()
+	}
+	if f.Reason == provider.ReasonQuota && !grant.offline {
+		call := grant.call()
+		b.keeper.Refused(f, &call, scope)
 	}
 	return next
+}
+
+// isGateway reports whether a status says that what is behind the host was not reached.
+func isGateway(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
 // afterRejection decides after a response that rejected the token. Another token may be served,
@@ -314,6 +337,14 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 		)
 	}
 	return min(max(a.pauses.NextBackOff(), least), longest)
+}
+
+// notConnected reports whether a failure is that there was no connection, so that nobody has seen the request.
+func notConnected(err error) bool {
+	if dial, found := errors.AsType[*net.OpError](err); found {
+		return dial.Op == "dial"
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // idempotent reports whether a request has the same effect if it is sent twice.

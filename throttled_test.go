@@ -52,8 +52,8 @@ func TestThrottledRequestIsRetriedWhenThePauseIsOver(t *testing.T) {
 	}
 }
 
-// Without a Retry-After that can be understood, pauses are about 1, 2, 4 and 8
-// seconds, up to a half more or less.
+// Without a Retry-After that can be understood, cooldowns are 1, 2, 4 and 8 seconds, and up to a quarter more. They cost the request
+// no retry.
 func TestRefusalWithoutAWaitPausesLongerEachTime(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -82,19 +82,17 @@ func TestRefusalWithoutAWaitPausesLongerEachTime(t *testing.T) {
 				budget.Store = kept
 				transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, ration.NewToken("a"))}
 				resp := rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
-				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
+				require.Equal(t, http.StatusOK, resp.StatusCode)
 
-				require.Len(t, kept.Lengths, 4)
+				require.Len(t, kept.Lengths, 5)
+				require.Zero(t, kept.Lengths[4], "that it was served ends the last")
 				at := []time.Duration{0}
-				for i, length := range kept.Lengths {
+				for i, length := range kept.Lengths[:4] {
 					about := time.Second << i
 					require.GreaterOrEqual(t, length, about/2)
 					require.LessOrEqual(t, length, about+about/2)
 					at = append(at, at[i]+length)
 				}
-				require.Equal(t, at[:4], api.Times())
-				// The last pause is kept too, by whoever comes next.
-				rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
 				require.Equal(t, at, api.Times())
 			})
 		})
@@ -181,13 +179,15 @@ func TestAPauseBeyondMaxWaitIsAnErrorAndHoldsNobodyElseBack(t *testing.T) {
 
 // Retries is how often, and each time is a booking; then the caller has the
 // provider's own answer.
-func TestThrottledRequestIsRetriedABoundedNumberOfTimes(t *testing.T) {
-	for _, row := range []struct{ retries, want int }{{0, 4}, {1, 2}, {5, 6}, {-1, 1}} {
+// A refusal that its account's cooldown explains costs no retry: a request waits for as long as Within lets it, unless it is never to be
+// tried again.
+func TestAThrottledRequestIsRetriedWithin(t *testing.T) {
+	for _, row := range []struct{ retries, want int }{{0, 6}, {1, 6}, {5, 6}, {-1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			api := rationtest.NewAPI(rationtest.Throttling(100, "Retry-After", "60", "X-Request-Id", "17"))
 			budget, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 			var refused []int
-			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: ration.RetryPolicy{Max: row.retries},
+			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: ration.RetryPolicy{Max: row.retries, Within: 5*time.Minute + 30*time.Second},
 				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
 					refused = append(refused, resp.StatusCode)
@@ -206,7 +206,7 @@ func TestThrottledRequestIsRetriedABoundedNumberOfTimes(t *testing.T) {
 }
 
 func TestOtherStatusesAreNotRefusals(t *testing.T) {
-	for _, status := range []int{200, 204, 304, 400, 401, 404, 501, 505} {
+	for _, status := range []int{202, 304, 400, 401, 404, 501, 505} {
 		synctest.Test(t, func(t *testing.T) {
 			api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 				return rationtest.Respond(req, status, "as it is", []string{"Retry-After", "60"}), nil

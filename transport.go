@@ -192,10 +192,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
-		t.Pool.wasServed(req.Context(), &grant)
-		if b := t.Pool.budget; b.keeper.Adopts.Load() { // somebody has a card
-			b.noteServed(&grant)
-		}
+		t.served(req, &grant)
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
@@ -205,7 +202,25 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.fleet.State().Tried || p.MentionsLimits(resp.Header)
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
+}
+
+// served notes that a request was served.
+func (t *Transport) served(req *http.Request, grant *Grant) {
+	ctx, b := req.Context(), t.Pool.budget
+	t.Pool.wasServed(ctx, grant)
+	if b.keeper.Adopts.Load() { // somebody has a card
+		b.noteServed(grant)
+	}
+	if grant.cooling != nil || b.fleet.State().AnyPauses() {
+		b.endCooling(ctx, grant)
+	}
+	if b.reach.Any.Load() {
+		b.reach.Served(req.URL.Host)
+	}
+	if b.evidence.Any.Load() {
+		b.narrow(req, grant)
+	}
 }
 
 func (t *Transport) provider() *provider.Provider {

@@ -32,7 +32,8 @@ type Feedback struct {
 	RemainingPercent Optional[float64]
 
 	// Wait is, of a refusal, how long after its arrival the request may be sent again. It
-	// is from Retry-After, or else the body, or else the reset of the exhausted window. At
+	// is from Retry-After, or else the body, or else the reset of the exhausted window. Of a success that asks
+	// to wait all the same, by a Retry-After on a 2xx that is no 202, it is how long to hold the next request back. At
 	// most 7 days, whatever the response says.
 	Wait Optional[time.Duration]
 	// WaitBy is the part of the response that Wait is read from.

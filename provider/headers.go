@@ -112,7 +112,7 @@ func hasLimits(h http.Header) bool {
 // read. It does not look for what a body says.
 func (p *Provider) MentionsLimits(h http.Header) bool {
 	for name := range h {
-		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "Mbx-", "X-Rl"} {
+		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "etry", "Mbx-", "X-Rl"} {
 			if strings.Contains(name, word) {
 				return true
 			}

@@ -22,17 +22,22 @@ type PauseRequest struct {
 	// callers of the budget agree. It is 1 to 64 letters and digits. Empty: the whole
 	// account.
 	Key string
-	// For is how long from now, from a microsecond to 366 days.
+	// For is how long from now, from a microsecond to 366 days. With Replaces it may be zero: the pause ends now, and stays known.
 	For time.Duration
-	// Apart is how far apart at least the slots are that are booked while the pause
-	// lasts, so that callers that wait for its end do not all leave in that instant:
-	// those of each account and queue or, if Account is empty, of all accounts. Of all
-	// accounts, a slot that a limit puts off further puts off no later one. With a Key, which moves no slot, it is for the
-	// callers to keep to. At most 24 h. Zero: limits decide.
-	Apart time.Duration
-	// Replaces is the Until of the last pause with the Key, in force or over, which this one replaces. If that ends, or ended, at
+	// SlowStart is how long a step of the slow start takes behind the pause, which has [SlowStartSteps], so that what comes back does
+	// not come at once. It is of all slots of the account or, if Account is empty, of all accounts, that are booked until it is over:
+	// the first puts off the next one by a step, and one in the n-th step, from 0, by SlowStart / 2^n, in whole microseconds. So
+	// there is one in the first step, then two, four, eight. One that a limit puts off further puts off no later one,
+	// and one that is cancelled is not given again. With a Key, which moves no slot, it is for the callers to keep to. At most 24 h.
+	// Zero: limits decide.
+	SlowStart time.Duration
+	// Row is how often it was paused in a row, as the callers count, from 0 to 1,000, and Kind what kind of pause it is. Status tells both.
+	Row int
+	// Kind is what the callers agree on.
+	Kind PauseKind
+	// Replaces is the Until of the last pause of the same, in force or over, which this one replaces. If that ends, or ended, at
 	// another instant, or is not known, nothing changes: so of several callers one replaces it. Zero: a pause only
-	// lengthens. Without a Key it must be zero.
+	// lengthens.
 	Replaces time.Time
 	// Cause tells people in a line the reason, and which program asks: at most 500 bytes of text, without any
 	// secret. Status tells it while the pause lasts. Empty: nothing is told.
@@ -40,6 +45,28 @@ type PauseRequest struct {
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
+
+// Pause returns the pause that a request makes which ends then.
+func (r PauseRequest) Pause(until time.Time) Pause {
+	return Pause{Account: r.Account, Key: r.Key, Until: until, SlowStart: r.SlowStart, Row: r.Row, Kind: r.Kind, Cause: r.Cause}
+}
+
+// SlowStartSteps is how many steps the slow start behind a pause has. In the last some 2,000 slots come.
+const SlowStartSteps = 12
+
+// A PauseKind says what a pause is. It moves slots alike whatever it is.
+type PauseKind uint8
+
+const (
+	// PauseCooldown is after a refusal.
+	PauseCooldown PauseKind = iota
+	// PauseSpent lasts for as long as the provider says that a window has nothing left, which refuses nobody.
+	PauseSpent
+	// PauseProbed lasts while one request of the fleet tries whether what was paused is served again.
+	PauseProbed
+	// PauseServed has ended because it was: its callers leave by a slow start.
+	PauseServed
+)
 
 // Validate returns why the request is malformed, or nil.
 func (r PauseRequest) Validate() error {
@@ -51,15 +78,17 @@ func (r PauseRequest) Validate() error {
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
 	case r.Key != "" && !validKey(r.Key):
 		return fmt.Errorf("ration: PauseRequest.Key is %q: it must be 1 to 64 letters and digits, or empty", r.Key)
-	case r.Key == "" && !r.Replaces.IsZero():
-		return errors.New("ration: PauseRequest.Replaces needs a Key")
-	case r.Apart < 0 || r.Apart > limit.MaxMargin:
-		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
+	case r.SlowStart < 0 || r.SlowStart > limit.MaxMargin:
+		return fmt.Errorf("ration: PauseRequest.SlowStart is %v: it must be from 0 to %v", r.SlowStart, limit.MaxMargin)
+	case r.Row < 0 || r.Row > 1000:
+		return fmt.Errorf("ration: PauseRequest.Row is %d: it must be from 0 to 1,000", r.Row)
+	case r.Kind > PauseServed:
+		return fmt.Errorf("ration: PauseRequest.Kind is %d: it must be from %d to %d", r.Kind, PauseCooldown, PauseServed)
 	}
 	if err := validateNow(r.Replaces); err != nil {
 		return err
 	}
-	return validatePause(r.For, r.Cause, r.Now)
+	return validatePause(replacing(r.For, r.Replaces), r.Cause, r.Now)
 }
 
 // A QuarantineRequest notes that a token is of no use for a while.
@@ -104,11 +133,15 @@ func (r QuarantineRequest) Validate() error {
 	if err := validateNow(r.Replaces); err != nil {
 		return err
 	}
-	length := r.For
-	if length == 0 && !r.Replaces.IsZero() {
-		length = time.Microsecond
+	return validatePause(replacing(r.For, r.Replaces), r.Cause, r.Now)
+}
+
+// replacing returns the length, or the least there is if it is zero and may be, since something is replaced.
+func replacing(length time.Duration, replaced time.Time) time.Duration {
+	if length == 0 && !replaced.IsZero() {
+		return time.Microsecond
 	}
-	return validatePause(length, r.Cause, r.Now)
+	return length
 }
 
 func validatePause(length time.Duration, cause string, now time.Time) error {
@@ -273,8 +306,10 @@ type Pause struct {
 	Account, Key string
 	// Until is its end, on the store's clock.
 	Until time.Time
-	// Apart is how far apart slots are that are booked while it lasts.
-	Apart time.Duration
+	// SlowStart, Row and Kind are as in the request that made it.
+	SlowStart time.Duration
+	Row       int
+	Kind      PauseKind
 	// Cause says why, if the request did.
 	Cause string
 }

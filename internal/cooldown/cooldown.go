@@ -107,7 +107,7 @@ func (r *Target) add(key Key) {
 }
 
 // A Key names an endpoint, an object or a scope that can be paused by itself: what it is,
-// which is "endpoint", "object", "part" (an object whose ID is a part of paths) or "scope",
+// which is "endpoint", "object", "part" (an object whose ID is a part of paths), "scope" or "host",
 // and 16 hexadecimal digits. The store tells the fleet of such a pause as of any other; each worker
 // then sends no request with that key before it ends.
 type Key string
@@ -141,9 +141,12 @@ func pathPartKey(req *http.Request, part string) Key { return newKey("part", req
 
 func scopeKey(scope string) Key { return newKey("scope", "", scope) }
 
+// HostKey returns the key of a request's host.
+func HostKey(req *http.Request) Key { return newKey("host", req.URL.Host, "") }
+
 // KeysOf returns every key of a request with these scopes: a pause of any of them holds it.
 func KeysOf(req *http.Request, scopes []string) []Key {
-	all := []Key{EndpointKey(req), objectKey(req)}
+	all := []Key{EndpointKey(req), objectKey(req), HostKey(req)}
 	if bucket := bucketKey(req); bucket != all[0] {
 		all = append(all, bucket)
 	}

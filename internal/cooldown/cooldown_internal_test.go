@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 func newRequest(t *testing.T, method, url string) *http.Request {
@@ -85,7 +86,7 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 		account string
 		until   int
 	}{{users, "a", 10}, {users, "a", 3}, {users, "b", 5}, {users, "c", -1}, {users, "d", 0}, {tags, "", 7}, {tags, "a", 20}} {
-		n.Lengthen(one.key, one.account, Pause{Until: at(one.until)}, at(-2))
+		n.Lengthen(one.key, one.account, Pause{Until: at(one.until), Kind: store.PauseSpent}, at(-2))
 	}
 	require.True(t, n.Any.Load())
 	excluded, free, all := n.Excluded([]Key{users}, noon)
@@ -107,11 +108,11 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 // Pauses that have ended leave nothing behind, though others are in force.
 func TestPausesThatHaveEndedAreForgotten(t *testing.T) {
 	var n KeyPauses
-	n.Lengthen("long", "", Pause{Until: noon.Add(24 * time.Hour)}, noon)
+	n.Lengthen("long", "", Pause{Until: noon.Add(24 * time.Hour), Kind: store.PauseSpent}, noon)
 	for i := range 1000 {
 		now := noon.Add(time.Duration(i) * time.Minute)
-		n.Lengthen(Key(strconv.Itoa(i)), "a", Pause{Until: now.Add(10 * time.Minute)}, now)
-		n.Lengthen("users", strconv.Itoa(i), Pause{Until: now.Add(10 * time.Minute)}, now)
+		n.Lengthen(Key(strconv.Itoa(i)), "a", Pause{Until: now.Add(10 * time.Minute), Kind: store.PauseSpent}, now)
+		n.Lengthen("users", strconv.Itoa(i), Pause{Until: now.Add(10 * time.Minute), Kind: store.PauseSpent}, now)
 		require.LessOrEqual(t, n.ends.Len(), 60)
 		require.LessOrEqual(t, len(n.keys), 60)
 		require.LessOrEqual(t, len(n.keys["users"]), 60)

@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +22,10 @@ func Later(a, b time.Time) time.Time {
 type Pause struct {
 	// Until is its end, on the store's clock. Zero: there is none.
 	Until time.Time
-	// Tried is set if one request of the fleet is to try whether it is over.
-	Tried bool
+	// SlowStart, Row and Kind are as in a [store.PauseRequest].
+	SlowStart time.Duration
+	Row       int
+	Kind      store.PauseKind
 	// Told is the end of which people were told last. Zero: of none.
 	Told time.Time
 	// Cause says to people why. Empty: nobody said.
@@ -30,6 +33,54 @@ type Pause struct {
 	// Key and Account are those of the pause of a part. Empty: it is that of a whole account, or on all accounts.
 	Key     Key
 	Account string
+
+	released time.Time // the last caller that the slow start let go
+}
+
+// FromStore returns a pause as the store tells of it.
+func FromStore(p store.Pause) Pause {
+	return Pause{Until: p.Until, SlowStart: p.SlowStart, Row: p.Row, Kind: p.Kind, Cause: p.Cause, Key: Key(p.Key), Account: p.Account}
+}
+
+// probedWithin is for how long after the end of a pause of a part one request is to try whether it is over.
+const probedWithin = time.Hour
+
+// IsRecent reports whether the pause, or the slow start behind it, is not over. A subject that is refused then is refused again, and begins
+// anew otherwise.
+func (p Pause) IsRecent(now time.Time) bool {
+	return now.Sub(p.Until) <= store.SlowStartSteps*p.SlowStart
+}
+
+// InRow returns how many cooldowns in a row there were before one that begins now. If its last probe was served they were too long rather
+// than too short.
+func (p Pause) InRow(now time.Time) int {
+	switch {
+	case !p.IsRecent(now):
+		return 0
+	case p.Kind == store.PauseServed:
+		return max(0, p.Row-2)
+	}
+	return p.Row
+}
+
+// First is the first cooldown in a row, if nothing tells how long it is to be. Each after it is twice as long.
+const First = time.Second
+
+// Unknown returns how long the cooldown is behind so many in a row, if nothing tells: from least on, and up to a quarter more, so that
+// subjects that were refused together do not come back together.
+func Unknown(row int, least, longest time.Duration) time.Duration {
+	length := min(longest, max(First, least)<<min(row, 20))
+	return min(longest, length+rand.N(length/4+1))
+}
+
+// Step returns how long a step of the slow start behind a cooldown takes: twice what the answer took which began it, so that the answer of
+// a step is there before the next, and the more the longer the cooldown is that another refusal would cost.
+func Step(length, took time.Duration) time.Duration {
+	const (
+		least = 100 * time.Millisecond
+		share = 32
+	)
+	return max(least, 2*took, length/share).Truncate(time.Microsecond)
 }
 
 // Later returns the pause that ends later, and of two that end at the same time the first.
@@ -94,29 +145,74 @@ func (p *KeyPauses) Lengthen(key Key, account string, by Pause, now time.Time) (
 	return longer
 }
 
-// triedWithin is for how long after its end a pause is known that one request is to try.
-const triedWithin = 24 * time.Hour
+// Replace makes a pause another one, also one that ends earlier. Nothing changes if none is known.
+func (p *KeyPauses) Replace(by Pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := p.keys[by.Key][by.Account]; one != nil {
+		*one = by
+		p.last = Later(p.last, one.known())
+	}
+}
 
 // known returns until when a pause is known.
 func (p *Pause) known() time.Time {
-	if p.Tried {
-		return p.Until.Add(triedWithin)
+	switch {
+	case p.Kind == store.PauseSpent:
+		return p.Until
+	case p.Kind == store.PauseServed: // until the slow start is over
+		return p.Until.Add(min(probedWithin, store.SlowStartSteps*p.SlowStart))
 	}
-	return p.Until
+	return p.Until.Add(probedWithin)
 }
 
-// Untried returns a pause of one of the keys, on the account or on all, that is over, and nobody has tried.
-func (p *KeyPauses) Untried(keys []Key, account string, now time.Time) (over Pause, found bool) {
+// Last returns the last pause of a key of an account, or of all, which may be over; zero: none is known.
+func (p *KeyPauses) Last(key Key, account string) Pause {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if one := p.keys[key][account]; one != nil {
+		return *one
+	}
+	return Pause{}
+}
+
+// Unprobed returns a pause of one of the keys, on the account or on all, that is over, if no request has tried that it is.
+func (p *KeyPauses) Unprobed(keys []Key, account string, now time.Time) (over Pause, found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, key := range keys {
 		for _, of := range [...]string{"", account} {
-			if one := p.keys[key][of]; one != nil && one.Tried && !one.Until.After(now) && one.known().After(now) {
+			one := p.keys[key][of]
+			if one != nil && one.Kind != store.PauseServed && !one.Until.After(now) && one.known().After(now) {
 				return *one, true
 			}
 		}
 	}
 	return Pause{}, false
+}
+
+// Release returns when the slow start behind pauses of the keys, on the account or on all, lets the next caller of this process go, of
+// so many processes: each has its share. An instant that is over says at once.
+func (p *KeyPauses) Release(keys []Key, account string, processes int, now time.Time) (at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keys {
+		for _, of := range [...]string{"", account} {
+			one := p.keys[key][of]
+			if one == nil || one.Kind != store.PauseServed || one.Until.After(now) || !one.known().After(now) {
+				continue
+			}
+			next := one.released
+			if step := one.SlowStart; next.IsZero() { // the first of any process is the first step's
+				next = one.Until.Add(rand.N(time.Duration(processes)*step + 1))
+			} else if n := next.Sub(one.Until) / max(1, step); n < store.SlowStartSteps {
+				next = next.Add(time.Duration(processes) * step >> n)
+			}
+			one.released = Later(next, now)
+			at = Later(at, one.released)
+		}
+	}
+	return at
 }
 
 // End ends the pauses of an account before their time.
@@ -153,7 +249,7 @@ func (p *KeyPauses) Of(account string, now time.Time) (all []store.Pause) {
 	defer p.mu.RUnlock()
 	for key, accounts := range p.keys {
 		if one := accounts[account]; one != nil && one.Until.After(now) {
-			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, Cause: one.Cause})
+			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, Row: one.Row, Kind: one.Kind, Cause: one.Cause})
 		}
 	}
 	return all

@@ -325,8 +325,13 @@ func (m *Mirror) pause(c *change, p store.Pause) {
 		c.pause(p)
 		return
 	}
-	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > MostSpacing, Cause: p.Cause, Key: cooldown.Key(p.Key), Account: p.Account}
-	if p.Until.After(c.now) && m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) {
+	pause := cooldown.FromStore(p)
+	switch known := m.Keys.Last(pause.Key, p.Account); {
+	case known.Until.Equal(pause.Until):
+	case pause.Kind == store.PauseServed || known.Kind == store.PauseProbed && pause.Until.Before(known.Until):
+		m.Keys.Replace(pause) // callers that wait without a slot look again
+		c.Resumes, c.news.Review = c.Resumes+1, true
+	case p.Until.After(c.now) && m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) && p.Kind == store.PauseCooldown:
 		c.news.Paused = append(c.news.Paused, p)
 	}
 }
@@ -357,7 +362,7 @@ func (m *Mirror) Pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 	}
 	m.own(reply, func(c *change) {
 		if reply.Version > c.Status.Version { // or a resumption may have ended it meanwhile
-			m.pause(c, store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Apart: r.Apart, Cause: r.Cause})
+			m.pause(c, r.Pause(reply.Until))
 		}
 	})
 	return reply.Until, nil
@@ -368,25 +373,27 @@ func (m *Mirror) PauseAnyway(ctx context.Context, r store.PauseRequest) {
 	if _, err := m.Pause(ctx, r); err != nil {
 		now := m.Store.Now()
 		m.apply(now, func(c *change) {
-			m.pause(c, store.Pause{Account: r.Account, Key: r.Key, Until: now.Add(r.For), Cause: r.Cause})
+			m.pause(c, r.Pause(now.Add(r.For)))
 		})
 		m.Owner.Tell()
 	}
 }
 
-// ClaimTrial has the store replace a pause that is over by another one, and reports whether the caller is the one of the fleet that did: it
-// tries whether the provider serves, while the others wait.
-func (m *Mirror) ClaimTrial(ctx context.Context, r store.PauseRequest) bool {
+// Replace has the store replace a pause of a part by another one, and reports whether the caller is the one of the fleet that did: so one
+// request probes, while the others wait. It returns the end of the pause that is in force.
+func (m *Mirror) Replace(ctx context.Context, r store.PauseRequest) (until time.Time, replaced bool) {
 	r.Budget = m.Budget
 	defer m.beginChange()()
 	reply, err := m.Store.Pause(ctx, r)
-	if err != nil || reply.Version == reply.Before && !reply.Until.After(m.Store.Now()) {
-		return true // or the store has lost it
+	if err != nil || reply.Version == reply.Before && !reply.Until.After(r.Replaces) {
+		return r.Replaces, true // or the store has lost it
 	}
-	m.own(reply, func(c *change) {
-		m.pause(c, store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause})
-	})
-	return reply.Version != reply.Before
+	if reply.Version == reply.Before {
+		_ = m.Refresh(ctx) // by which pause it was replaced
+		return reply.Until, false
+	}
+	m.own(reply, func(c *change) { m.pause(c, r.Pause(reply.Until)) })
+	return reply.Until, true
 }
 
 // Resume has the store end pauses and quarantines, and notes here that they ended.
@@ -417,23 +424,6 @@ func (m *Mirror) ResumeHere(r store.Resumption) {
 func (m *Mirror) resume(c *change, r store.Resumption) {
 	c.resume(r)
 	m.endKeys(r)
-}
-
-// EndTried ends pauses of accounts that a call has tried which the provider has served.
-func (m *Mirror) EndTried(accounts []string) {
-	if len(accounts) > 0 || !m.State().isAnyTried() { // or one was replaced, or is forgotten
-		m.apply(m.Store.Now(), func(c *change) { c.endPauses(accounts...) })
-	}
-}
-
-// TriedOf returns those of the accounts whose pause is over, and was to be tried.
-func (s *State) TriedOf(now time.Time, accounts ...string) (tried []string) {
-	for _, id := range accounts {
-		if p := s.pauses.get(id); p.Tried && !p.Until.After(now) {
-			tried = append(tried, id)
-		}
-	}
-	return tried
 }
 
 // Quarantine keeps the whole fleet from using a token for so long or, while the store does not answer, this process. It returns the end

@@ -305,28 +305,33 @@ func TestAllWorkersKnowTheSameInTheEnd(t *testing.T) {
 	}
 }
 
-// A pause that one request is to try is one until it is over for all: also if another pause replaces it.
-func TestTheLastPauseThatIsTriedEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, one, _ *fleet.Mirror, _, _ *owner) {
-		pause := func(length, apart time.Duration) {
-			_, err := one.Pause(t.Context(), store.PauseRequest{Account: "a", For: length, Apart: apart})
+// Cooldowns count in a row until a slow start has passed without a refusal; after a probe that was served another refusal is not the next.
+func TestCooldownsInARowAreKnownUntilASlowStartIsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, one, other *fleet.Mirror, _, _ *owner) {
+		for _, key := range []string{"", "users"} {
+			known := func(m *fleet.Mirror) cooldown.Pause {
+				require.NoError(t, m.Refresh(t.Context()))
+				if key != "" {
+					return m.Keys.Last(cooldown.Key(key), "a")
+				}
+				return m.State().PauseOf("a")
+			}
+			until, err := one.Pause(t.Context(), store.PauseRequest{Account: "a", Key: key, For: time.Minute, SlowStart: time.Second, Row: 5})
 			require.NoError(t, err)
+			require.Equal(t, 5, known(other).InRow(time.Now()))
+			time.Sleep(time.Until(until) + store.SlowStartSteps*time.Second)
+			require.Equal(t, 5, known(other).InRow(time.Now()))
+			_, replaced := one.Replace(t.Context(), store.PauseRequest{Account: "a", Key: key, SlowStart: time.Second, Row: 5, Kind: store.PauseServed, Replaces: until})
+			require.True(t, replaced)
+			for _, m := range []*fleet.Mirror{one, other} {
+				require.Equal(t, 3, known(m).InRow(time.Now()))
+			}
+			_, replaced = other.Replace(t.Context(), store.PauseRequest{Account: "a", Key: key, SlowStart: time.Second, Row: 5, Kind: store.PauseServed, Replaces: until})
+			require.False(t, replaced, "another was the one")
+			time.Sleep(store.SlowStartSteps*time.Second + 1)
+			for _, m := range []*fleet.Mirror{one, other} {
+				require.Zero(t, known(m).InRow(time.Now()))
+			}
 		}
-		pause(time.Minute, time.Minute)
-		require.True(t, one.State().Tried)
-		require.Empty(t, one.State().TriedOf(time.Now(), "", "a"))
-		one.EndTried(nil)
-		require.True(t, one.State().Tried, "it lasts")
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"a"}, one.State().TriedOf(time.Now(), "", "a"))
-		one.EndTried([]string{"a"})
-		require.False(t, one.State().Tried)
-		require.Zero(t, one.State().PauseOf("a"))
-
-		pause(time.Minute, time.Minute)
-		pause(time.Hour, 0)
-		one.EndTried(nil)
-		require.False(t, one.State().Tried, "another pause has replaced it")
-		require.NotZero(t, one.State().PauseOf("a"))
 	})
 }

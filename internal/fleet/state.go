@@ -23,8 +23,6 @@ type State struct {
 	// Resumes is how often anything was resumed, and LastResumed when that was last.
 	Resumes     int64
 	LastResumed time.Time
-	// Tried reports whether one request is to try whether any of the accounts' pauses is over; or was, until EndTried is called.
-	Tried bool
 
 	pauses      table[string, cooldown.Pause] // of each account; of all: ""
 	quarantines table[quarantineKey, store.Quarantine]
@@ -53,6 +51,9 @@ const knownFor = 24 * time.Hour
 // PauseOf returns the pause of an account by itself; of the empty ID: that of all.
 func (s *State) PauseOf(account string) cooldown.Pause { return s.pauses.get(account) }
 
+// AnyPauses reports whether there may be pauses of accounts whose slow start is not over.
+func (s *State) AnyPauses() bool { return s.pauses.parts != nil }
+
 // Pauses returns the pauses of accounts, of all: "", in any order.
 func (s *State) Pauses() iter.Seq2[string, cooldown.Pause] { return s.pauses.all() }
 
@@ -77,16 +78,6 @@ func (s *State) QuarantinesOf(token string) (all []store.Quarantine) {
 		}
 	}
 	return all
-}
-
-// isAnyTried reports whether one request is to try whether any of the known pauses is over.
-func (s *State) isAnyTried() bool {
-	for _, p := range s.pauses.all() {
-		if p.Tried {
-			return true
-		}
-	}
-	return false
 }
 
 // ResumedAt returns when an account was resumed last, or all were; zero: never.
@@ -139,7 +130,7 @@ type change struct {
 func (c *change) begin(of *State, now time.Time) {
 	c.State, c.now = *of, now
 	c.editPauses = edit[string, cooldown.Pause]{table: &c.pauses, outOfUse: func(p cooldown.Pause) bool {
-		return !p.Until.After(now) && (!p.Tried || now.Sub(p.Until) > knownFor)
+		return !p.IsRecent(now)
 	}}
 	c.editQuarantines = edit[quarantineKey, store.Quarantine]{table: &c.quarantines, outOfUse: func(q store.Quarantine) bool {
 		return now.Sub(q.Until) > knownFor
@@ -165,33 +156,31 @@ func (c *change) status(said *store.Status) {
 // pause takes in a pause of an account, or of all, if it is longer than the known one: what a worker knows of pauses grows with what
 // it hears, in any order, until a resumption.
 func (c *change) pause(p store.Pause) {
+	known := c.pauses.get(p.Account)
+	longer := p.Until.After(known.Until)
+	if p.Kind == store.PauseServed && longer { // its end has come: slots stay
+		c.editPauses.set(p.Account, cooldown.FromStore(p))
+		return
+	}
 	if !p.Until.After(c.now) {
 		return
 	}
-	known := c.pauses.get(p.Account)
-	longer := p.Until.After(known.Until)
 	if !longer && !(p.Until.Equal(known.Until) && known.Cause == "") {
 		return
 	}
-	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > MostSpacing, Told: known.Told, Cause: p.Cause}
+	pause := cooldown.FromStore(p)
+	pause.Told = known.Told
 	if longer {
 		c.news.Review = true
 		// Each request that was in flight is refused too, and asks for a little more: that is one pause.
 		if !known.Told.After(c.now) || p.Until.Sub(known.Told) > max(time.Second, known.Told.Sub(c.now)/10) {
 			pause.Told = p.Until
-			c.news.Paused = append(c.news.Paused, p)
+			if p.Kind == store.PauseCooldown { // that a window is spent is nothing to be told of
+				c.news.Paused = append(c.news.Paused, p)
+			}
 		}
 	}
 	c.editPauses.set(p.Account, pause)
-	c.Tried = c.Tried || pause.Tried
-}
-
-// endPauses ends pauses of accounts before their time.
-func (c *change) endPauses(accounts ...string) {
-	for _, account := range accounts {
-		c.editPauses.remove(account)
-	}
-	c.Tried = c.isAnyTried()
 }
 
 // quarantine takes in the latest that the store says of a token's quarantine. Pools hear of it.
@@ -230,11 +219,10 @@ func (c *change) resume(r store.Resumption) {
 		c.editResumed.set(store.Resumption{}, one)
 		c.editPauses.clear()
 		c.editQuarantines.clear()
-		c.Tried = false
 	}
 	if r.Account != "" {
 		c.editResumed.set(store.Resumption{Account: r.Account}, one)
-		c.endPauses(r.Account)
+		c.editPauses.remove(r.Account)
 	}
 	if r.Token != "" {
 		c.editResumed.set(store.Resumption{Token: r.Token}, one)
@@ -246,9 +234,6 @@ func (c *change) resume(r store.Resumption) {
 	c.Tokens++
 	c.news.Review = true
 }
-
-// MostSpacing is how far apart slots are at most behind a pause that nobody has to try.
-const MostSpacing = time.Second
 
 // A table is a map that is never written to. An edited one shares most with it, so that what a change costs hardly depends on how much
 // there is. The zero table is empty.

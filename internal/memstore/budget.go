@@ -15,7 +15,6 @@ type budget struct {
 	card     store.Card
 	newest   int64 // the version of the newest card of an account
 	all      pause // of every account
-	released int64 // the last instant that it has put a slot off to
 	seen     int64 // the latest instant of any booking
 	number   int64 // of the last booking
 	accounts map[string]*account
@@ -104,9 +103,6 @@ func (b *budget) cancel(one *booking, account string, now int64) {
 			a.cancel(one, one.parts[i], now)
 			b.lower(a)
 		}
-	}
-	if one.slot >= now {
-		b.released = 0
 	}
 }
 

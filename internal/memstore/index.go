@@ -43,7 +43,8 @@ type candidate struct {
 	transactions []*transaction // the account's own, then those of its meters and of the shared ones
 	alone        int64          // the slot that the account's own limits give, however long ago
 	slot         int64
-	refuses      bool // it can give none
+	released     int64 // the first that a pause of the account leaves
+	refuses      bool  // it can give none
 }
 
 // choose returns the account that can take the booking first, not before from, and
@@ -58,7 +59,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 		if l.cost > c.set.MaxCost(l.scopes) {
 			return nil, store.CostError(*r)
 		}
-		from = max(from, c.account.paused)
+		from = max(from, c.account.released(now))
 		b.work.lists = append(b.work.lists, c)
 	}
 	shared := b.work.lists
@@ -135,7 +136,8 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 		from = max(from, m.account.paused)
 	}
 	last := account.order(l.name).last
-	from, c.alone = max(from, account.released(now, last)), last
+	c.released, c.alone = account.released(now), last
+	from = max(from, c.released)
 	if a.Len() > 1 { // only the index needs the slot of its own limits
 		c.alone = settle(c.transactions[:1], own.scoredFrom(last), l)
 	}

@@ -132,7 +132,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l, clock.moment)
 	}
-	released := b.all.released(now, b.released)
+	released := b.all.released(now)
 	best, err := b.choose(&r, l, index, max(released, now+r.AskLead().Microseconds()), now)
 	b.seen = max(b.seen, now)
 	if err != nil {
@@ -150,8 +150,10 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	}
 	if answer.Booked {
 		answer.Entry, answer.Total = b.commit(best.transactions, best.slot, l)
-		if b.all.paused > now {
-			b.released = released
+		b.all.release(released, now)
+		own.account.release(best.released, now)
+		for _, c := range best.transactions[len(best.transactions)-len(r.Accounts.Shared()):] {
+			c.account.release(c.account.released(now), now)
 		}
 		b.enforce(best.transactions, now)
 		if index != nil {
@@ -285,7 +287,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	for _, m := range c.meters {
 		if m.FirstUse {
 			ends := m.counter.(*firstUse).reset(m, now, r.At.UnixMicro(), r.Within.Microseconds())
-			b.pause(c.account, ends, 0, now, "")
+			b.pause(c.account, ends, new(store.PauseRequest), now)
 		}
 	}
 	c.finish()

@@ -12,37 +12,52 @@ import (
 
 // A pause is that of an account, or of all.
 type pause struct {
-	paused int64 // its end
-	apart  int64 // how far apart slots are that are booked until then
+	paused    int64 // its end
+	slowStart int64 // how long a step takes of the slow start behind it
+	last      int64 // the last slot of that which was given; before paused: none was
 }
 
-// released returns the first slot after a pause that lasts, where the last one that was
-// booked is that, and now after any other.
-func (p *pause) released(now, last int64) int64 {
+// isOver reports whether the pause and its slow start are over.
+func (p *pause) isOver(now int64) bool { return p.paused+store.SlowStartSteps*p.slowStart <= now }
+
+// released returns the first slot that a pause and its slow start leave, as [store.PauseRequest] says.
+func (p *pause) released(now int64) int64 {
 	switch {
-	case p.paused <= now:
+	case p.isOver(now):
 		return now
-	case last < p.paused:
-		return p.paused
+	case p.last < p.paused || p.slowStart == 0:
+		return max(now, p.paused)
 	}
-	return last + p.apart
+	return max(now, p.last+p.slowStart>>((p.last-p.paused)/p.slowStart))
 }
 
-// lengthen makes the pause last until an instant, and reports whether it was shorter.
-func (p *pause) lengthen(until, apart, now int64) bool {
-	if until <= max(now, p.paused) {
+// release notes that a slot was given which they have left.
+func (p *pause) release(slot, now int64) {
+	if !p.isOver(now) {
+		p.last = slot
+	}
+}
+
+// lengthen makes the pause last until an instant, and reports whether it was shorter or is the one to be replaced.
+func (p *pause) lengthen(until int64, r *store.PauseRequest, now int64) bool {
+	if r.Replaces.IsZero() && until <= max(now, p.paused) || !r.Replaces.IsZero() && p.paused != r.Replaces.UnixMicro() {
 		return false
 	}
-	p.paused, p.apart = until, apart
+	p.paused, p.slowStart = until, r.SlowStart.Microseconds()
 	return true
 }
 
 // pause pauses an account until an instant, if its pause is not longer.
-func (b *budget) pause(account *account, until, apart, now int64, cause string) {
-	if account.pause.lengthen(until, apart, now) {
+func (b *budget) pause(account *account, until int64, r *store.PauseRequest, now int64) {
+	if account.pause.lengthen(until, r, now) {
 		account.expires = max(account.expires, until+dayMicros)
-		b.changes.note(b, noted{account: account.id}, until, now, cause).apart = apart
+		b.changes.note(b, noted{account: account.id}, until, now, r.Cause).pause(r)
 	}
+}
+
+// pause notes what a request says of a pause.
+func (o *change) pause(r *store.PauseRequest) {
+	o.slowStart, o.row, o.kind = r.SlowStart, r.Row, r.Kind
 }
 
 // renew gives the budget's status a version that it never had, and tells the watchers.
@@ -95,12 +110,15 @@ type noted struct {
 type change struct {
 	noted
 	until   int64 // its end
-	apart   int64 // how far apart slots are that are booked until then
 	cause   string
 	count   int // of a quarantine, as probing is
 	probing bool
-	version int64 // that the status had then
-	place   *list.Element
+	// As in a [store.Pause].
+	slowStart time.Duration
+	row       int
+	kind      store.PauseKind
+	version   int64 // that the status had then
+	place     *list.Element
 }
 
 // end returns when it ends, 0 if nothing is noted.
@@ -189,7 +207,7 @@ func (b *budget) tell(status *store.Status, since, now int64) {
 			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing, Cause: o.cause}
 			status.Quarantined = append(status.Quarantined, one)
 		default:
-			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until), Apart: time.Duration(o.apart) * time.Microsecond, Cause: o.cause})
+			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until), SlowStart: o.slowStart, Row: o.row, Kind: o.kind, Cause: o.cause})
 		}
 	}
 }
@@ -206,17 +224,17 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	case r.Key != "":
 		o, extended := b.changes.extend(b, noted{account: r.Account, key: r.Key}, until, r.Replaces, now, r.Cause)
 		if extended {
-			o.apart = r.Apart.Microseconds()
+			o.pause(&r)
 		}
 		until = o.end()
 	case r.Account == "":
-		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
-			b.changes.note(b, noted{}, until, now, r.Cause).apart = r.Apart.Microseconds()
+		if b.all.lengthen(until, &r, now) {
+			b.changes.note(b, noted{}, until, now, r.Cause).pause(&r)
 		}
 		until = b.all.paused
 	default:
 		account := b.account(r.Account)
-		b.pause(account, until, r.Apart.Microseconds(), now, r.Cause)
+		b.pause(account, until, &r, now)
 		until = account.paused
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
@@ -254,7 +272,6 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseR
 			b.beginQueues(account, now)
 		}
 	})
-	b.released = 0
 	switch {
 	case r.Forget:
 		b.forget(r.Account)

@@ -165,7 +165,7 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 			},
 			"pause": func(t *draw.T) {
 				r := store.PauseRequest{Budget: b.budget, Now: b.now, Account: draw.SampledFrom([]string{"", "a", "s"}).Draw(t, "paused"),
-					For: time.Duration(draw.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond, Apart: time.Duration(draw.IntRange(0, 200).Draw(t, "apart")) * time.Millisecond}
+					For: time.Duration(draw.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond, SlowStart: time.Duration(draw.IntRange(0, 200).Draw(t, "slow start")) * time.Millisecond}
 				_, err := memory.Pause(context.Background(), r)
 				require.NoError(t, err)
 				_, err = b.store.Pause(context.Background(), r)

@@ -131,7 +131,7 @@ func (h *history) actions() map[string]func(*draw.T) {
 				return
 			}
 			r := store.PauseRequest{Now: h.with.now, Account: draw.SampledFrom([]string{"", "a0"}).Draw(t, "paused"),
-				For: time.Duration(draw.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond, Apart: time.Millisecond}
+				For: time.Duration(draw.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond, SlowStart: time.Millisecond}
 			h.both(func(_ int, b group) {
 				r.Budget = b.budget
 				_, err := b.store.Pause(t.Context(), r)

@@ -22,7 +22,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), micros(r.Replaces), r.Cause})
+	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), encodeComeback(r), micros(r.Replaces), r.Cause})
 }
 
 // Quarantine implements [store.Store].
@@ -128,6 +128,17 @@ func encodePause(account, key string) string {
 	return keyPrefix + key + ":" + account
 }
 
+// The number beside a pause has the step of its slow start, in microseconds, and above that its kind, and how often in a row it was.
+const (
+	kindStep = 1 << 37 // more than 24 h
+	kinds    = 4
+)
+
+// encodeComeback returns the number beside a pause.
+func encodeComeback(r store.PauseRequest) int64 {
+	return r.SlowStart.Microseconds() + kindStep*(int64(r.Kind)+kinds*int64(r.Row))
+}
+
 // encodeQuarantine names the quarantine of a token.
 func encodeQuarantine(token, reason string) string { return quarantinePrefix + reason + ":" + token }
 
@@ -161,7 +172,8 @@ func addPause(status *store.Status, name string, until time.Time, number int, ca
 	} else if name == allAccounts {
 		pause.Account = ""
 	}
-	pause.Apart = time.Duration(number) * time.Microsecond
+	pause.SlowStart = time.Duration(number%kindStep) * time.Microsecond
+	pause.Kind, pause.Row = store.PauseKind(number/kindStep%kinds), number/kindStep/kinds
 	status.Pauses = append(status.Pauses, pause)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -141,42 +142,107 @@ var pauseRules = []rule{
 		h.slots(a, 8*sec)
 		require.Equal(h.t, 8*sec, since(h.usage(a)[0].PausedUntil))
 	}},
-	{"slots that are booked during a pause are Apart after its end", func(h *harness) {
+	{"slots that are booked during a pause come by a slow start", func(h *harness) {
 		a := h.single(atMost(4, 10*sec))
 		h.slots(a, 0)
-		h.pauseApart("a", 5*sec, sec)
-		require.Equal(h.t, sec, h.status().Pauses[0].Apart)
-		h.slots(a, 5*sec, 6*sec, 7*sec, 10*sec)
+		h.pauseSlow("a", 5*sec, sec)
+		require.Equal(h.t, sec, h.status().Pauses[0].SlowStart)
+		h.slots(a, 5*sec, 6*sec, 6500*time.Millisecond, 10*sec)
 		h.at(5 * sec)
 		h.slots(a, 15*sec, 16*sec) // it is over: limits decide
 	}},
-	{"slots that are apart begin anew when one is cancelled", func(h *harness) {
+	{"each step of a slow start has twice as many slots as the one before, of all queues", func(h *harness) {
+		a := h.single(atMost(5000, 10*sec), limit.Limit{Max: 99, Window: 10 * sec, Scope: "s"})
+		h.pauseSlow("a", 5*sec, sec)
+		h.slots(a, 5*sec, 6*sec, 6500*time.Millisecond, 7*sec)
+		require.Equal(h.t, 7250*time.Millisecond, since(h.bookWith(a, withScopes("s")).Slot))
+		h.slots(a, 7500*time.Millisecond, 7750*time.Millisecond, 8*sec, 8125*time.Millisecond)
+		last := h.book(a, 1)
+		for range 1500 { // more than a slot a microsecond come at one
+			last = h.book(a, 1)
+		}
+		require.Less(h.t, since(last.Slot), 17*sec)
+	}},
+	{"a slow start goes on after the pause, for who has not waited too", func(h *harness) {
+		a := h.single(atMost(99, 10*sec))
+		h.pauseSlow("a", 5*sec, sec)
+		h.at(5500 * time.Millisecond)
+		h.slots(a, 5500*time.Millisecond, 6500*time.Millisecond, 7*sec)
+		h.at(8 * sec)
+		h.slots(a, 8*sec, 8125*time.Millisecond)
+		h.at(16999 * time.Millisecond)
+		h.slots(a, 16999*time.Millisecond, 16999*time.Millisecond+488*us)
+		h.at(17 * sec)
+		h.slots(a, 17*sec, 17*sec, 17*sec)
+		h.pauseSlow("", 5*sec, sec)
+		h.at(23 * sec)
+		h.slots(a, 23*sec, 23500*time.Millisecond)
+	}},
+	{"a shared account has a slow start too", func(h *harness) {
+		app := store.Account{ID: "app", Limits: []limit.Limit{atMost(99, 10*sec)}}
+		a, err := h.single(atMost(99, 10*sec)).Sharing(app)
+		require.NoError(h.t, err)
+		b, err := h.each(atMost(99, 10*sec), "b", "c").Sharing(app)
+		require.NoError(h.t, err)
+		h.pauseSlow("app", 5*sec, sec)
+		h.slots(a, 5*sec, 6*sec)
+		h.slots(b, 6500*time.Millisecond, 7*sec)
+		h.slots(a, 7250*time.Millisecond)
+	}},
+	{"a slot of a slow start is not given again when it is cancelled", func(h *harness) {
 		a, both := h.single(atMost(9, 10*sec)), h.each(atMost(9, 10*sec), "a", "b")
-		h.pauseApart("a", 5*sec, sec)
+		h.pauseSlow("a", 5*sec, sec)
 		first := h.book(a, 1)
 		h.slots(a, 6*sec)
 		h.cancel(first)
-		h.slots(a, 5*sec, 6*sec, 7*sec)
-		h.pauseApart("", 20*sec, sec)
+		h.slots(a, 6500*time.Millisecond, 7*sec)
+		h.pauseSlow("", 20*sec, sec)
 		first = h.book(both, 1)
 		h.slots(both, 21*sec)
 		h.cancel(first)
-		h.slots(both, 20*sec, 21*sec, 22*sec)
+		h.slots(both, 21500*time.Millisecond, 22*sec)
+		h.pauseSlow("", 30*sec, sec) // another pause begins anew
+		h.slots(both, 30*sec, 31*sec)
+		h.resume(store.ResumeRequest{})
+		h.slots(both, 0)
+		h.pauseSlow("", 20*sec, sec)
+		h.slots(both, 20*sec, 21*sec)
 	}},
-	{"after a pause of all accounts the slots of all accounts are apart", func(h *harness) {
+	{"Status tells how often in a row a pause was, and its kind", func(h *harness) {
+		for kind := range store.PauseServed + 1 {
+			for _, key := range []string{"", "users"} {
+				r := h.pauseRequest("a", key, time.Duration(kind+1)*sec)
+				r.Row, r.Kind, r.SlowStart = 1000-int(kind), kind, day
+				_, err := h.store.Pause(h.t.Context(), r)
+				require.NoError(h.t, err)
+			}
+			for _, one := range h.status().Pauses {
+				require.Equal(h.t, 1000-int(kind), one.Row)
+				require.Equal(h.t, kind, one.Kind)
+				require.Equal(h.t, day, one.SlowStart)
+			}
+		}
+		for _, wrong := range []store.PauseRequest{{Row: -1}, {Row: 1001}, {Kind: store.PauseServed + 1}} {
+			r := h.pauseRequest("a", "", sec)
+			r.Row, r.Kind = wrong.Row, wrong.Kind
+			_, err := h.store.Pause(h.t.Context(), r)
+			h.malformed(err, "%+v", wrong)
+		}
+	}},
+	{"after a pause of all accounts the slots of all accounts come by one slow start", func(h *harness) {
 		both, others := h.each(atMost(2, 10*sec), "b", "c"), h.each(atMost(2, 10*sec), "d", "e")
 		h.slots(h.single(atMost(2, 10*sec)), 0, 0)
-		h.pauseApart("", 5*sec, sec)
-		h.slots(both, 5*sec, 6*sec, 7*sec)
-		h.slots(others, 8*sec)
+		h.pauseSlow("", 5*sec, sec)
+		h.slots(both, 5*sec, 6*sec, 6500*time.Millisecond)
+		h.slots(others, 7*sec)
 		// Who waits for a limit holds nobody else up.
 		h.slots(h.single(atMost(2, 10*sec)), 10*sec)
-		h.slots(others, 10*sec)
+		h.slots(others, 7500*time.Millisecond)
 	}},
-	{"slots are at most a day apart", func(h *harness) {
+	{"a step of a slow start is at most a day", func(h *harness) {
 		for _, wrong := range []time.Duration{-1, day + us} {
-			_, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: "a", For: sec, Apart: wrong, Now: h.clock})
-			h.malformed(err, "%v apart", wrong)
+			_, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: "a", For: sec, SlowStart: wrong, Now: h.clock})
+			h.malformed(err, "a step of %v", wrong)
 		}
 	}},
 	{"many pauses are all listed", func(h *harness) {

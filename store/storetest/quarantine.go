@@ -59,11 +59,29 @@ var keyRules = []rule{
 			_, err := h.store.Pause(h.t.Context(), h.pauseRequest("a", key, sec))
 			h.malformed(err, "a pause of %q", key)
 		}
-		whole := h.pauseRequest("a", "", sec)
-		whole.Replaces = start.Add(sec)
-		_, err := h.store.Pause(h.t.Context(), whole)
-		h.malformed(err, "only a part's pause is replaced")
 		require.Empty(h.t, h.status().Pauses)
+	}},
+	{"of several callers one replaces the pause of an account, and its slow start begins anew", func(h *harness) {
+		a := h.single(atMost(99, 10*sec))
+		for _, account := range []string{"a", ""} {
+			first := h.pauseRequest(account, "", 5*sec)
+			first.SlowStart, first.Row = sec, 3
+			reply, err := h.store.Pause(h.t.Context(), first)
+			require.NoError(h.t, err)
+			ends := reply.Until
+			h.at(since(ends) + sec)
+			for i, want := range []bool{true, false} {
+				again := h.pauseRequest(account, "", 0)
+				again.Replaces, again.SlowStart, again.Row, again.Kind = ends, sec, 3, store.PauseServed
+				reply, err := h.store.Pause(h.t.Context(), again)
+				require.NoError(h.t, err)
+				require.Equal(h.t, want, reply.Version != reply.Before, "%d", i)
+				require.Equal(h.t, since(ends)+sec, since(reply.Until))
+			}
+			begun := since(ends) + sec
+			h.slots(a, begun, begun+sec, begun+1500*time.Millisecond)
+			h.at(since(ends) + 60*sec)
+		}
 	}},
 	{"of several callers one replaces the pause of a part, also if it is over", func(h *harness) {
 		r := h.pauseRequest("a", "users", 5*sec)
@@ -72,10 +90,10 @@ var keyRules = []rule{
 		require.NoError(h.t, err)
 		require.Equal(h.t, reply.Before, reply.Version, "none is known")
 		first := h.pauseRequest("a", "users", 5*sec)
-		first.Apart = 60 * sec
+		first.SlowStart = 60 * sec
 		_, err = h.store.Pause(h.t.Context(), first)
 		require.NoError(h.t, err)
-		require.Equal(h.t, 60*sec, h.status().Pauses[0].Apart)
+		require.Equal(h.t, 60*sec, h.status().Pauses[0].SlowStart)
 		h.at(5 * sec)
 		for i := range 3 {
 			h.at(5*sec + time.Duration(i)*us)
@@ -86,7 +104,7 @@ var keyRules = []rule{
 			require.Equal(h.t, i == 0, reply.Version != reply.Before)
 			require.Equal(h.t, 6*sec, since(reply.Until))
 		}
-		require.Zero(h.t, h.status().Pauses[0].Apart)
+		require.Zero(h.t, h.status().Pauses[0].SlowStart)
 	}},
 	{"Status tells the causes of pauses and quarantines, those of the last requests that changed them", func(h *harness) {
 		cause := func(account, key, why string, length time.Duration) {

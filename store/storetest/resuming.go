@@ -52,13 +52,13 @@ var resumeRules = []rule{
 	}},
 	{"after a resumption the next bookings come before those behind the pause", func(h *harness) {
 		a, both := h.single(atMost(4, 10*sec)), h.each(atMost(4, 10*sec), "a", "b")
-		h.pauseApart("a", 50*sec, sec)
+		h.pauseSlow("a", 50*sec, sec)
 		h.slots(a, 50*sec, 51*sec)
 		h.resume(store.ResumeRequest{Account: "a"})
 		h.used(a, 2, 2, 60*sec)
 		h.slots(a, 0, 0, 0, 0, 10*sec)
 		h.at(20 * sec)
-		h.pauseApart("a", 50*sec, sec)
+		h.pauseSlow("a", 50*sec, sec)
 		h.slotOn(both, "b", 20*sec)
 		h.resume(store.ResumeRequest{Account: "a"})
 		h.slotOn(both, "a", 20*sec)

@@ -197,10 +197,10 @@ func (h *harness) cancel(b store.Booking) {
 	require.NoError(h.t, h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: b, Now: h.clock}))
 }
 
-// pauseApart pauses an account, and keeps the slots apart that are booked meanwhile.
-func (h *harness) pauseApart(id string, length, apart time.Duration) {
+// pauseSlow pauses an account, with steps of a slow start behind it.
+func (h *harness) pauseSlow(id string, length, step time.Duration) {
 	h.t.Helper()
-	_, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: id, For: length, Apart: apart, Now: h.clock})
+	_, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: id, For: length, SlowStart: step, Now: h.clock})
 	require.NoError(h.t, err)
 }
 

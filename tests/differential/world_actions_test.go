@@ -114,7 +114,7 @@ func (w *world) silence(rt *rapid.T, id string, silent *modelPause) {
 	for _, kept := range w.stores {
 		end, err := kept.Pause(rt.Context(), store.PauseRequest{
 			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond,
-			Apart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
+			SlowStart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
 		})
 		require.NoError(rt, err)
 		require.Equal(rt, until, end.Until.UnixMicro())

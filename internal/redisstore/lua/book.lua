@@ -433,15 +433,17 @@ local function consider(batch, turn, member)
     noteScore(batch, turn, account, member,
       math.max(paused, cost == batch.least.cost and slot or (settle({account}, since, batch.least))))
   end
-  local from = math.max(turn.commonFrom, metersFrom, batch.state.graceEnds, released(accountID, paused, last))
+  local free = released(accountID, batch.now)
+  local from = math.max(turn.commonFrom, metersFrom, batch.state.graceEnds, free)
   if not request.index or #accounts > 1 or slot < from then
     slot, capacity = settle(accounts, math.max(from, slot), queue)
   end
-  if not queue.several or paused > 0 then
+  if not queue.several or free > 0 then
     capacity = 1
   end
   if not turn.best or slot < turn.best.slot then
-    turn.best = {slot = slot, capacity = capacity, accounts = accounts, member = member, accountID = accountID}
+    turn.best = {slot = slot, capacity = capacity, accounts = accounts, member = member, accountID = accountID,
+      released = free}
   end
 end
 
@@ -710,22 +712,26 @@ end
 local function beginTurn(batch, place)
   local request, now = batch.request, batch.now
   local costs, queue = request.costs, request.queue
-  local turn = {cost = costs[place], units = {}, queue = queue, common = {}, scores = {}}
-  turn.commonFrom, turn.paused = now + request.lead, false
+  local turn = {cost = costs[place], units = {}, queue = queue, common = {}, scores = {}, released = {}}
+  turn.commonFrom = now + request.lead
   queue.cost, queue.several = turn.cost, not request.index and alike(batch, place, 2) == 2
   for i = 1, #request.meters do
     turn.units[i] = struct.unpack('>I6', request.units[place], 6 * i - 5)
   end
-  local all = pausedUntil('*')
-  if all > now then
-    turn.paused = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
-    turn.commonFrom, queue.several = math.max(turn.commonFrom, turn.paused), false
+  local free = released('*', now)
+  if free > 0 then
+    turn.commonFrom, queue.several = math.max(turn.commonFrom, free), false
+    turn.released['*'] = free
   end
   for i, other in ipairs(request.shared) do
     local account = openEffective(batch, turn, other.accountID, other.set)
     turn.common[i] = account
     if account then
-      turn.commonFrom = math.max(turn.commonFrom, pausedUntil(other.accountID))
+      local from = released(other.accountID, now)
+      if from > 0 then
+        turn.commonFrom, queue.several = math.max(turn.commonFrom, from), false
+        turn.released[other.accountID] = from
+      end
       if turn.cost > mostOf(account.set, queue.scopes) then
         turn.refusal = turn.refusal or {kind = 'C'}
       end
@@ -781,8 +787,11 @@ local function book(batch, place, from)
   else
     count = alike(batch, place, best.capacity, slot, false)
     answer(batch, 'B', count, slot, best.accountID, effective, commitBest(batch, turn, count))
-    if turn.paused then
-      call('HSET', base .. ':apart', '*last', text(turn.paused))
+    if best.released > 0 then
+      turn.released[best.accountID] = best.released
+    end
+    for accountID, from in pairs(turn.released) do
+      release(accountID, from)
     end
   end
   writeScores(request.index, turn.scores)

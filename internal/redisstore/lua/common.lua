@@ -20,9 +20,9 @@
 --                                  an account whose card was changed: card.lua
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
 --                                  when the pause was last changed
---   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
---                                  while its pause lasts, or what pause.lua says of a
---                                  quarantine; '*last', the last instant
+--   KEYS[1]:apart          hash    ACCOUNT, what pause.lua has beside the end of a pause
+--                                  or a quarantine; 'ACCOUNT*over', when its slow start
+--                                  is over; 'ACCOUNT*last', the last instant
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST*N  zset    SET:ACCOUNT, score <= its next free slot for N units; with
 --                                  :QUEUE behind it, that of another queue
@@ -319,32 +319,72 @@ local function renew(now)
   redis.pcall('PUBLISH', base, text(state.version))
 end
 
--- released returns the first slot after a pause that lasts, where the last one that was
--- booked is that: all who have waited for its end leave one behind the other.
-local function released(accountID, paused, last)
-  if paused == 0 or last < paused then
-    return paused
-  end
-  return last + tonumber(call('HGET', base .. ':apart', accountID) or 0)
+-- A slow start has so many steps.
+local STEPS = 12
+
+-- stepOf returns how long a step takes of the slow start, of what pause.lua has beside the end of a pause.
+local function stepOf(beside)
+  return tonumber(beside or 0) % 137438953472
 end
 
--- noteChange notes in the status when a pause ends, or ended, how far apart the slots are that are
--- booked until then, and what people are told of its cause.
+-- overField and lastField name the fields of a pause: when its slow start is over, and the last slot that was given.
+local function overField(accountID)
+  return accountID .. '*over'
+end
+local function lastField(accountID)
+  return accountID .. '*last'
+end
+
+-- released returns the first slot that a pause and its slow start leave, or 0 if both are over: a slot in the n-th step
+-- puts the next off by a step, divided by 2^n.
+local function released(accountID, now)
+  if noPauses then
+    return 0
+  end
+  local spread = call('HMGET', base .. ':apart', overField(accountID), accountID, lastField(accountID))
+  if tonumber(spread[1] or 0) <= now then
+    return 0
+  end
+  local ends, step, last = pausedUntil(accountID), stepOf(spread[2]), tonumber(spread[3] or 0)
+  if last < ends or step == 0 then
+    return math.max(now, ends)
+  end
+  return math.max(now, last + math.floor(step / 2 ^ math.floor((last - ends) / step)))
+end
+
+-- release notes that a slot was given which these have left.
+local function release(accountID, slot)
+  call('HSET', base .. ':apart', lastField(accountID), text(slot))
+end
+
+-- forgetPause forgets what there is beside the end of a pause.
+local function forgetPause(name)
+  call('HDEL', base .. ':apart', name, overField(name), lastField(name))
+  call('HDEL', base .. ':causes', name)
+end
+
+-- noteChange notes in the status when a pause ends, or ended, what pause.lua has beside that, and what people are told
+-- of its cause.
 local function noteChange(name, ends, now, apart, cause)
   local pauses, spread, changes, causes = base .. ':pauses', base .. ':apart', base .. ':changes', base .. ':causes'
   call('ZADD', pauses, text(ends), name)
   local state = readState()
-  state.pausesEnd = math.max(ends, state.pausesEnd)
+  local moves = not string.find(name, ':', 1, true) -- slots: it is of accounts
+  local over = moves and ends + STEPS * stepOf(apart) or ends
+  state.pausesEnd = math.max(over, state.pausesEnd)
   renew(now)
   call('ZADD', changes, text(state.version), name)
   call('HSET', spread, name, text(apart))
+  if moves then
+    call('HSET', spread, overField(name), text(over))
+  end
   if cause == '' then
     call('HDEL', causes, name)
   else
     call('HSET', causes, name, cause)
   end
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
-  local ttl = text(math.ceil((math.max(last, now) - now + DAY) / 1000))
+  local ttl = text(math.ceil((math.max(last, over, now) - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
   call('PEXPIRE', spread, ttl)
   call('PEXPIRE', changes, ttl)
@@ -353,13 +393,11 @@ local function noteChange(name, ends, now, apart, cause)
   for _, other in ipairs(call('ZRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY), 'LIMIT', 0, 16)) do
     call('ZREM', pauses, other)
     call('ZREM', changes, other)
-    call('HDEL', spread, other)
-    call('HDEL', causes, other)
+    forgetPause(other)
   end
 end
 
--- extendPause pauses an account until an instant, if it is not paused for longer, and keeps the
--- slots apart that are booked until then.
+-- extendPause pauses an account until an instant, if it is not paused for longer.
 local function extendPause(accountID, ends, now, apart, cause)
   if ends > math.max(now, pausedUntil(accountID)) then
     noteChange(accountID, ends, now, apart, cause)

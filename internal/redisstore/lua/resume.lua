@@ -33,20 +33,19 @@ local function isMeant(other)
 end
 
 local before, state = readState().version, readState()
-local pauses, spread, changes = base .. ':pauses', base .. ':apart', base .. ':changes'
+local pauses, changes = base .. ':pauses', base .. ':changes'
 local paused = {}
 for _, other in ipairs(call('ZRANGE', pauses, 0, -1)) do
   if isMeant(other) then
     call('ZREM', pauses, other)
     call('ZREM', changes, other)
-    call('HDEL', spread, other)
-    call('HDEL', base .. ':causes', other)
+    forgetPause(other)
     paused[#paused + 1] = other
   end
 end
-call('HDEL', spread, '*last')
-local last = call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2]
-state.pausesEnd = tonumber(last or 0)
+if all then
+  state.pausesEnd = 0
+end
 noteChange(name, now, now, 0, '')
 
 -- Who books next gets the first slots that the limits admit: those that were given lie behind

@@ -221,9 +221,6 @@ local function cancelEntry(opened, entry, accountID, slot, now)
       takeBack(opened[id], queue, slot, parts[i])
     end
   end
-  if slot >= now then
-    call('HDEL', base .. ':apart', '*last')
-  end
 end
 
 local function writeOpened(opened)

@@ -43,8 +43,12 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		}
 	} else {
 		one = b.enter(&r, &best)
-		if b.all.until > now {
-			b.allLast = b.all.from(now, b.allLast)
+		gave := []*pause{&b.all, &best.charges[0].account.pause}
+		for _, one := range r.Accounts.Shared() {
+			gave = append(gave, &b.account(one.ID).pause)
+		}
+		for _, p := range gave {
+			p.gave(p.from(now), now)
 		}
 		b.enforce(best.charges, now)
 		for _, c := range best.charges {
@@ -87,7 +91,7 @@ func (b *budget) answer(r store.BookRequest, one *booking, now int64) store.Book
 // choose returns the best offer.
 func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error) {
 	accounts, scopes := r.Accounts, r.Accounts.RelevantScopes(r.Scopes)
-	from := max(b.all.from(now, b.allLast), now+r.AskLead().Microseconds())
+	from := max(b.all.from(now), now+r.AskLead().Microseconds())
 	var shared []*charge
 	for i, one := range accounts.Shared() {
 		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now, cost: int64(r.Cost)}
@@ -97,7 +101,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error)
 		if int64(r.Cost) > c.set.MaxCost(scopes) {
 			return best, store.CostError(*r)
 		}
-		from = max(from, c.account.until)
+		from = max(from, c.account.from(now))
 		shared = append(shared, c)
 	}
 	// They are asked in turn, since the first of equal offers is taken.
@@ -158,7 +162,7 @@ func (o *offer) find(r *store.BookRequest, scopes string, from int64) {
 	if r.Accounts.Len() > 1 {
 		o.free = settle(o.charges[:1], last, scopes, r.Reserve)
 	}
-	from = max(from, own.account.until, last, own.account.from(own.now, last))
+	from = max(from, own.account.until, last, own.account.from(own.now))
 	for _, c := range o.charges[1 : 1+len(r.Units)] {
 		from = max(from, c.account.until)
 	}

@@ -13,42 +13,63 @@ import (
 // A pause is that of an account, or of all.
 type pause struct {
 	until int64
-	apart int64 // how far apart slots are that are booked while it lasts
+	step  int64 // of the slow start behind it
+	last  int64 // the last instant that it has put a slot off to
 }
 
 // An ending is when a pause or a quarantine ends, the version that the status had when it was
 // last changed, its cause, and what else was said of a quarantine.
 type ending struct {
-	until, version, apart int64
-	cause                 string
-	count                 int
-	probing               bool
+	until, version int64
+	cause          string
+	count          int
+	probing        bool
+	// As in a [store.Pause].
+	slowStart time.Duration
+	row       int
+	kind      store.PauseKind
 }
 
-// from returns the first slot that the pause allows a booking, if the last one before it
-// was allowed that.
-func (p pause) from(now, last int64) int64 {
+// says notes what a request says of a pause.
+func (e *ending) says(r *store.PauseRequest) {
+	e.slowStart, e.row, e.kind = r.SlowStart, r.Row, r.Kind
+}
+
+// from returns the first slot that the pause allows a booking.
+func (p *pause) from(now int64) int64 {
 	switch {
-	case p.until <= now:
+	case p.until+store.SlowStartSteps*p.step <= now:
 		return now
-	case last < p.until:
-		return p.until
+	case p.last < p.until || p.step == 0:
+		return max(now, p.until)
 	}
-	return last + p.apart
+	late := p.step
+	for n := (p.last - p.until) / p.step; n > 0 && late > 0; n-- {
+		late /= 2
+	}
+	return max(now, p.last+late)
+}
+
+// gave notes that it has put a slot off to an instant.
+func (p *pause) gave(slot, now int64) {
+	if p.until+store.SlowStartSteps*p.step > now {
+		p.last = slot
+	}
 }
 
 // pause lengthens the pause of an account or, if that is empty, of all.
-func (b *budget) pause(account string, until, apart, now int64, cause string) int64 {
+func (b *budget) pause(r *store.PauseRequest, until, now int64) int64 {
 	p := &b.all
-	if account != "" {
-		p = &b.account(account).pause
+	if r.Account != "" {
+		p = &b.account(r.Account).pause
 	}
-	if until > max(now, p.until) {
-		*p = pause{until, apart}
-		one := store.Pause{Account: account}
-		lengthen(b, b.pauses, one, until, now, cause)
+	if r.Replaces.IsZero() && until > max(now, p.until) || !r.Replaces.IsZero() && p.until == r.Replaces.UnixMicro() {
+		p.until, p.step = until, r.SlowStart.Microseconds()
+		one := store.Pause{Account: r.Account}
+		delete(b.pauses, one)
+		lengthen(b, b.pauses, one, until, now, r.Cause)
 		end := b.pauses[one]
-		end.apart = apart
+		end.says(r)
 		b.pauses[one] = end
 	}
 	return p.until
@@ -83,11 +104,11 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 		}
 		until = lengthen(b, b.pauses, one, until, now, r.Cause)
 		if end := b.pauses[one]; b.version != before {
-			end.apart = r.Apart.Microseconds()
+			end.says(&r)
 			b.pauses[one] = end
 		}
 	} else {
-		until = b.pause(r.Account, until, r.Apart.Microseconds(), now, r.Cause)
+		until = b.pause(&r, until, now)
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
@@ -129,7 +150,6 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseR
 	before, all := b.version, r.Account == "" && r.Token == ""
 	maps.DeleteFunc(b.pauses, func(one store.Pause, _ ending) bool { return all || r.Account != "" && one.Account == r.Account })
 	maps.DeleteFunc(b.quarantines, func(one store.Quarantine, _ ending) bool { return all || one.Token == r.Token })
-	b.allLast = 0
 	if all {
 		b.all = pause{}
 	}
@@ -163,7 +183,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		all.Since = r.Known
 	}
 	for one, end := range b.pauses {
-		one.Apart = time.Duration(end.apart) * time.Microsecond
+		one.SlowStart, one.Row, one.Kind = end.slowStart, end.row, end.kind
 		if one.Until, one.Cause = time.UnixMicro(end.until), end.cause; (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Pauses = append(all.Pauses, one)
 		}

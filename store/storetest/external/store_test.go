@@ -44,7 +44,6 @@ type budget struct {
 	newest      int64 // the version of the newest card of an account
 	accounts    map[string]*account
 	all         pause                  // of all accounts
-	allLast     int64                  // the latest instant that all held a booking back to
 	pauses      map[store.Pause]ending // they and quarantines without Until
 	quarantines map[store.Quarantine]ending
 	resumed     map[store.Resumption]ending // without At
@@ -128,7 +127,6 @@ func (b *budget) cancel(id store.BookingID, now int64) {
 	if one.slot < now {
 		return
 	}
-	b.allLast = 0
 	charged := slices.Clone(one.charged)
 	for _, o := range one.meters {
 		charged = append(charged, o.charged...)
@@ -250,7 +248,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	c := charge{account: b.account(r.Account.ID), set: &set, now: now}
 	for _, l := range set.Compiled {
 		if l.FirstUse {
-			b.pause(r.Account.ID, c.meter(l).reset(r.At.UnixMicro(), r.Within.Microseconds()), 0, now, "")
+			b.pause(&store.PauseRequest{Account: r.Account.ID}, c.meter(l).reset(r.At.UnixMicro(), r.Within.Microseconds()), now)
 		}
 	}
 	return nil

@@ -1,0 +1,219 @@
+package ration
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// A refusal stops what it is about, its subject, for the whole fleet: an account, all of them, or a part, such as an endpoint or a host.
+//
+//	works ── refused, not reached ──▶ cooling down ──▶ one probe ── served ──▶ slow start: 1, 2, 4, 8 … a step ──▶ works
+//	                                   ▲     twice as long each time it fails │              │ refused: half as long
+//	                                   └──────────────────────────────────────┴──────────────┘
+//
+// Of accounts the store puts the slots off: the first behind the pause is the probe, and the others follow by the slow start, so a refusal
+// of the first finds them waiting. A part has no slots: one request of the fleet claims the probe, and the others wait for its response.
+
+// A subject is what cools down.
+type subject struct {
+	account string       // "": all accounts
+	key     cooldown.Key // of a part; "": the whole account
+}
+
+// isProbedBy reports whether a probe is of the subject.
+func (s subject) isProbedBy(probe *cooldown.Pause) bool {
+	return probe != nil && probe.Key == s.key && probe.Account == s.account
+}
+
+// lastPause returns the last pause of a subject, which may be over.
+func (b *Budget) lastPause(s subject) cooldown.Pause {
+	if s.key != "" {
+		return b.fleet.Keys.Last(s.key, s.account)
+	}
+	return b.fleet.State().PauseOf(s.account)
+}
+
+// A cooling is what a response, or a failure, asks for.
+type cooling struct {
+	told     bool          // the response says how long
+	length   time.Duration // that it says; otherwise the least
+	longest  time.Duration // of a cooldown without a probe
+	took     time.Duration // how long the response took
+	kind     store.PauseKind
+	cause    string
+	sent     time.Time // when the request left, on the store's clock
+	probe    *cooldown.Pause
+	recorded bool // whether the store has all that was asked for
+	// explained is set if the request had left before the subject began to cool down.
+	explained bool
+}
+
+// cool has a subject cool down for the whole fleet, and returns for how long.
+func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration {
+	now, last, probes := b.durable.Now(), b.lastPause(s), s.isProbedBy(c.probe)
+	if c.explained = !probes && c.sent.Before(last.Until); c.explained && !c.told && last.Until.After(now) {
+		return last.Until.Sub(now)
+	}
+
+	r := store.PauseRequest{Account: s.account, Key: string(s.key), Row: last.InRow(now), Kind: c.kind, Cause: causeFor(c.cause)}
+	length := c.length
+	if !c.told {
+		length = cooldown.Unknown(r.Row, c.length, c.longest)
+	}
+	if r.For = min(length, c.longest).Truncate(time.Microsecond); r.For <= 0 {
+		return 0
+	}
+	if r.SlowStart = cooldown.Step(r.For, c.took); c.kind == store.PauseSpent {
+		r.SlowStart = cooldown.Step(0, c.took)
+	} else if !c.explained || r.Row == 0 {
+		r.Row = min(r.Row+1, mostInRow)
+	}
+	if probes {
+		r.Replaces = c.probe.Until
+	}
+
+	if s.key != "" {
+		b.fleet.PauseAnyway(ctx, r)
+	} else if _, err := b.fleet.Pause(ctx, r); err != nil {
+		c.recorded = false
+	}
+	return r.For
+}
+
+// mostInRow is how often in a row a cooldown is counted. By then it is as long as it may be.
+const mostInRow = 100
+
+// pauseTarget has cool down what a response is about, and reports whether the store has recorded that of the accounts.
+func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, c *cooling) bool {
+	b := a.transport.Pool.budget
+	ctx, stop := b.durable.Soon(a.req.Context())
+	defer stop()
+	c.longest, c.cause, c.sent, c.probe, c.recorded = a.maxPause, a.cause, grant.Slot, grant.cooling, true
+
+	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
+	if f.Reason == provider.ReasonOverload && f.Scope == "" {
+		target = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(a.req)}}
+	}
+	accounts := target.Shared
+	if target.Account {
+		accounts = []string{grant.account.ID}
+	} else if len(accounts) == 0 {
+		accounts = []string{""}
+	}
+	keys := target.Keys
+	if len(keys) == 0 {
+		keys = []cooldown.Key{""}
+	}
+
+	explained := true
+	a.paused = 0
+	for _, account := range accounts {
+		for _, key := range keys {
+			a.paused = max(a.paused, b.cool(ctx, subject{account, key}, c))
+			explained = explained && c.explained
+		}
+	}
+	c.explained = explained
+	return c.recorded
+}
+
+// probeFor is how long the others wait at most for the response of the request that probes a part.
+const keyProbeFor = 5 * time.Second
+
+// claimKey reports whether the request is the one of the fleet that probes a part whose pause is over. The others wait until it has
+// heard.
+func (b *Budget) claimKey(ctx context.Context, over cooldown.Pause) (probe *cooldown.Pause) {
+	ctx, stop := b.durable.Soon(ctx)
+	defer stop()
+	until, claimed := b.fleet.Replace(ctx, store.PauseRequest{Account: over.Account, Key: string(over.Key), For: keyProbeFor, Replaces: over.Until,
+		SlowStart: over.SlowStart, Row: over.Row, Kind: store.PauseProbed, Cause: over.Cause})
+	if !claimed {
+		return nil
+	}
+	over.Until = until
+	return &over
+}
+
+// endCooling notes that a request was served on an account which has cooled down several times in a row, or that probed a part: the others
+// leave by a slow start, and another refusal is not the next in that row.
+func (b *Budget) endCooling(ctx context.Context, g *Grant) {
+	probe := g.cooling
+	if probe == nil {
+		last := b.lastPause(subject{account: g.account.ID})
+		if last.Row < 2 || last.Kind != store.PauseCooldown || g.Slot.Before(last.Until) || !last.IsRecent(b.durable.Now()) {
+			return
+		}
+		last.Account = g.account.ID
+		probe = &last
+	}
+	g.cooling = nil
+	ctx, stop := b.durable.Soon(ctx)
+	defer stop()
+	b.fleet.Replace(ctx, store.PauseRequest{Account: probe.Account, Key: string(probe.Key), Replaces: probe.Until, // now
+		SlowStart: probe.SlowStart, Row: probe.Row, Kind: store.PauseServed, Cause: probe.Cause})
+}
+
+// scopeByEvidence returns what a refusal is about that does not say it.
+func (a *attempts) scopeByEvidence(f *provider.Feedback, grant Grant) provider.Scope {
+	w := f.Binding()
+	hint := w != nil && w.Remaining.Known && w.Remaining.Value > 0 // it speaks of something other than the account's window
+	b := a.transport.Pool.budget
+	endpoint, all := b.evidence.Refused(cooldown.EndpointKey(a.req), grant.account.ID, grant.Slot, b.durable.Now(), hint)
+	switch {
+	case all:
+		return provider.ScopeEndpoint
+	case endpoint:
+		return provider.ScopeAccount.With(string(provider.ScopeEndpoint))
+	}
+	return ""
+}
+
+// narrow notes that a request was served while refusals are remembered: an account that cools down for another endpoint works again, and
+// the endpoint alone goes on.
+func (b *Budget) narrow(req *http.Request, g *Grant) {
+	now := b.durable.Now()
+	for account, key := range b.evidence.Served(cooldown.EndpointKey(req), g.account.ID, g.Slot, now) {
+		last := b.lastPause(subject{account: account})
+		if !last.Until.After(now) && last.InRow(now) == 0 {
+			continue
+		}
+		ctx, stop := b.durable.Soon(req.Context())
+		if last.Until.After(now) && b.fleet.Resume(ctx, store.ResumeRequest{Account: account}) == nil {
+			b.fleet.PauseAnyway(ctx, store.PauseRequest{Account: account, Key: string(key), For: last.Until.Sub(now), SlowStart: last.SlowStart,
+				Row: last.Row, Cause: last.Cause})
+		}
+		stop()
+	}
+}
+
+const (
+	// notReachedFrom is after how many failures in a row a host cools down.
+	notReachedFrom = 10
+	// longestHostCooldown is how long it does at most: to try it costs the host nothing.
+	longestHostCooldown = time.Minute
+)
+
+// coolHost has a host cool down which has served nothing for long, or the request's last attempt did not reach, and reports whether it does:
+// the request then waits for it. Cause is what failed.
+func (a *attempts) coolHost(grant Grant, cause string, notConnected bool) bool {
+	b := a.transport.Pool.budget
+	s := subject{key: cooldown.HostKey(a.req)}
+	failed, last := b.reach.Failed(a.req.URL.Host), b.lastPause(s)
+	probes := s.isProbedBy(grant.cooling)
+	explained := !probes && grant.Slot.Before(last.Until) && last.Kind != store.PauseServed
+	lastTry := notConnected && a.retries <= 0 && failed > a.count
+	if failed < notReachedFrom && !probes && !explained && !lastTry {
+		return false
+	}
+
+	ctx, stop := b.durable.Soon(a.req.Context())
+	defer stop()
+	c := cooling{longest: min(a.maxPause, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling}
+	a.paused = b.cool(ctx, s, &c)
+	return true
+}

@@ -1,0 +1,143 @@
+package cooldown
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Evidence tells what refusals are about that do not say it: the smallest that explains what was refused, and what was served meanwhile.
+//
+//	an endpoint was refused, and                              it is about
+//	────────────────────────────────────────────────────────  ─────────────────────────────────────────────
+//	others of the account were served that left later         the endpoint of the account
+//	it was served to nobody lately, and others were           the endpoint of the account
+//	it was found to be about the endpoint before              the endpoint of the account
+//	so is it on other accounts                                the endpoint of all accounts
+//	others of the account were refused, and none served since the account
+//	nothing else was asked                                    the account, until another endpoint is served
+//
+// The zero Evidence has seen nothing. It is safe for concurrent use.
+type Evidence struct {
+	// Any tells whether anything was refused lately: if not nobody need say what is served. Only the methods set it.
+	Any atomic.Bool
+
+	mu      sync.Mutex // protects all below
+	served  map[part]time.Time
+	refused map[part]refusal
+	last    time.Time // when anything was refused last
+}
+
+// A part is an endpoint of an account.
+type part struct {
+	key     Key
+	account string
+}
+
+// A refusal is the last of a part.
+type refusal struct {
+	sent  time.Time // when the request left
+	whole bool      // the account cools down, for want of evidence
+	found bool      // it is about the endpoint
+}
+
+const (
+	// lately is how long what was served tells anything.
+	lately = 10 * time.Minute
+	// remembered is how long a refusal does.
+	remembered = 2 * time.Hour
+	// mostParts bounds how many are known.
+	mostParts = 2000
+)
+
+// Refused notes that a request was refused which left then. It returns whether the refusal is about the endpoint alone, and whether about
+// that of all accounts. Hint says that the response itself speaks of something other than the whole account.
+func (e *Evidence) Refused(key Key, account string, sent, now time.Time, hint bool) (endpoint, all bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forget(now)
+	e.last = now
+	e.Any.Store(true)
+
+	var otherLater, other, itself, again time.Time
+	for p, at := range e.served {
+		switch {
+		case now.Sub(at) > lately:
+		case p.key == key:
+			itself = Later(itself, at)
+		case p.account == account:
+			otherLater = Later(otherLater, at)
+			fallthrough
+		default:
+			other = Later(other, at)
+		}
+	}
+	known := e.refused[part{key, account}].found
+	for p, r := range e.refused {
+		known = known || p.key == key && r.found
+		all = all || p.key == key && p.account != account && r.found && r.sent.After(itself)
+		if p.key != key && p.account == account && r.sent.Before(sent) && now.Sub(r.sent) < lately {
+			again = Later(again, r.sent)
+		}
+	}
+
+	endpoint = hint || known || !otherLater.Before(sent) || itself.IsZero() && !other.IsZero()
+	if !again.IsZero() && otherLater.Before(again) && !itself.After(again) && !known {
+		endpoint = false // two endpoints, and nothing was served since
+	}
+	e.refused[part{key, account}] = refusal{sent: sent, whole: !endpoint, found: endpoint}
+	return endpoint, endpoint && all
+}
+
+// Served notes that a request was served which left then. It returns the endpoints, by account, that alone are to go on cooling down in place
+// of their accounts.
+func (e *Evidence) Served(key Key, account string, sent, now time.Time) (alone map[string]Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forget(now)
+	if !e.Any.Load() {
+		return nil
+	}
+	e.served[part{key, account}] = sent
+	for p, r := range e.refused {
+		if !r.whole || p.key == key || p.account == account && sent.Before(r.sent) || p.account != account && e.isServed(p.key, now) ||
+			e.refusals(p.account) > 1 && p.account != account {
+			continue
+		}
+		r.whole, r.found = false, true
+		e.refused[p] = r
+		if alone == nil {
+			alone = make(map[string]Key)
+		}
+		alone[p.account] = p.key
+	}
+	return alone
+}
+
+// isServed reports whether an endpoint was served to anybody lately. It needs mu.
+func (e *Evidence) isServed(key Key, now time.Time) bool {
+	for p, at := range e.served {
+		if p.key == key && now.Sub(at) < lately {
+			return true
+		}
+	}
+	return false
+}
+
+// refusals returns how many endpoints of an account were refused. It needs mu.
+func (e *Evidence) refusals(account string) (n int) {
+	for p := range e.refused {
+		if p.account == account {
+			n++
+		}
+	}
+	return n
+}
+
+// forget forgets what is old, and all if there is too much. It needs mu.
+func (e *Evidence) forget(now time.Time) {
+	if e.refused == nil || now.Sub(e.last) > remembered || len(e.served)+len(e.refused) > mostParts {
+		e.served, e.refused = make(map[part]time.Time), make(map[part]refusal)
+		e.Any.Store(false)
+	}
+}
