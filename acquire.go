@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -143,8 +144,15 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 		}
 
 		why := rationtrace.Wait{Reason: rationtrace.Cooldown, Until: all.Until, Cause: all.Cause}
-		if err := b.waitWithin(a.ctx, all.Until.Sub(now), resumes, why, &a.waits); err != nil {
+		length := all.Until.Sub(now)
+		if all.Kind == store.PauseProbed { // it ends when the probe's response comes, of which no message may tell
+			length = min(length, fleet.ConfirmAfter)
+		}
+		if err := b.waitWithin(a.ctx, length, resumes, why, &a.waits); err != nil {
 			return unpaused{}, err
+		}
+		if all.Kind == store.PauseProbed {
+			_ = b.fleet.Refresh(a.ctx)
 		}
 	}
 	return may, nil
@@ -207,10 +215,14 @@ func isSourceError(err error) bool {
 // one that probes whether the pause is over.
 func (a *acquisition) mayLeave(grant *Grant) bool {
 	b, now := a.Pool.budget, a.Pool.budget.durable.Now()
-	if grant.cooling = a.cooling; grant.cooling != nil {
-		return true
-	}
 	keys := cooldown.KeysOf(a.req, grant.scopes)
+	if probe := a.cooling; probe != nil {
+		if b.fleet.Keys.Last(probe.Key, probe.Account).Until.Equal(probe.Until) {
+			grant.cooling = probe
+			keys = slices.DeleteFunc(keys, func(key cooldown.Key) bool { return key == probe.Key })
+		}
+		a.cooling = nil // or it has lasted too long, and another probes
+	}
 	paused, _, all := b.fleet.Keys.Excluded(keys, now)
 	if !all.Until.IsZero() || slices.Contains(paused, grant.account.ID) {
 		return false

@@ -244,6 +244,24 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	return decision{}
 }
 
+// served notes that a request was served.
+func (t *Transport) served(req *http.Request, grant *Grant) {
+	ctx, b := req.Context(), t.Pool.budget
+	t.Pool.wasServed(ctx, grant)
+	if b.keeper.Adopts.Load() { // somebody has a card
+		b.noteServed(grant)
+	}
+	if grant.cooling != nil || b.fleet.State().AnyPauses() {
+		b.endCooling(ctx, grant)
+	}
+	if b.reach.Any.Load() {
+		b.reach.Served(req.URL.Host)
+	}
+	if b.evidence.Any.Load() {
+		b.narrow(req, grant)
+	}
+}
+
 // afterThrottled has what the response is about cool down, and decides whether the request waits for that or retries elsewhere.
 func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, grant Grant) decision {
 	b := a.transport.Pool.budget

@@ -198,41 +198,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return newAttempts(t, req).run(resp, err, grant)
 }
 
-// needsReading reports whether a response may say anything about quotas or tokens. Most say
-// nothing.
-func (t *Transport) needsReading(resp *http.Response) bool {
-	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
-}
-
-// served notes that a request was served.
-func (t *Transport) served(req *http.Request, grant *Grant) {
-	ctx, b := req.Context(), t.Pool.budget
-	t.Pool.wasServed(ctx, grant)
-	if b.keeper.Adopts.Load() { // somebody has a card
-		b.noteServed(grant)
-	}
-	if grant.cooling != nil || b.fleet.State().AnyPauses() {
-		b.endCooling(ctx, grant)
-	}
-	if b.reach.Any.Load() {
-		b.reach.Served(req.URL.Host)
-	}
-	if b.evidence.Any.Load() {
-		b.narrow(req, grant)
-	}
-}
-
-func (t *Transport) provider() *provider.Provider {
-	if t.Provider == nil {
-		return &unknownProvider
-	}
-	return t.Provider
-}
-
-// unknownProvider reads the headers and codes that most APIs use.
-var unknownProvider provider.Provider
-
 // serves reports whether the request is to be charged and to get a token.
 func (t *Transport) serves(req *http.Request) bool {
 	if req.URL == nil {

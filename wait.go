@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -203,10 +204,35 @@ func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bo
 // why returns what the caller waits for until the slot that it has booked, or would.
 func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
-	if paused := w.pause(w.budget.fleet.State()); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
+	if paused := w.pause(w.budget.fleet.State()); paused.Holds(w.Slot, w.now) {
 		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
+		if !paused.Until.After(w.now) { // in its slow start
+			why.Until = w.Slot
+		}
 		return why
 	}
 	why.Reason, why.Until, why.Limit = rationtrace.Quota, w.Slot, w.bindingLimit(ctx)
 	return why
+}
+
+// sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
+// were so many, if that is not negative, and adds to the waits.
+func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
+	defer func() { *waits = wait.end(*waits) }()
+	if length >= watchFrom {
+		defer b.fleet.Watch()()
+	}
+	for due := time.Now().Add(length); ; {
+		wake := b.fleet.Woken() // before the look, or a resumption after it would wake nobody
+		if resumes >= 0 && b.fleet.State().Resumes != resumes {
+			return nil
+		}
+		switch sleep(ctx, time.Until(due), wakers{status: wake}) {
+		case completed:
+			return nil
+		case contextEnded:
+			return flight.Ended(ctx)
+		}
+	}
 }

@@ -172,8 +172,8 @@ func (f *Feedback) conclude(r *Response, p *Provider) {
 	}
 	f.Wait, f.WaitBy, f.MinWait, f.MaxWait = Optional[time.Duration]{}, "", 0, 0
 	if r.Status >= 200 && r.Status < 300 && r.Status != 202 && !r.Cached() { // which is about the object that is made, or of an old answer
-		if wait, by := header.RetryAfter(r.Header, r.ServerTime()); by != "" {
-			f.Wait, f.WaitBy = Some(min(wait, longestWait)), by
+		if wait, by := header.RetryAfter(r.Header, r.ServerTime()); by != "" && wait <= longestCooldown { // nobody serves who means more
+			f.Wait, f.WaitBy = Some(wait), by
 		}
 	}
 	f.decideCooldown(r)

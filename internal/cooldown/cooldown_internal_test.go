@@ -215,3 +215,108 @@ func TestASecondAccountIsRefused(t *testing.T) {
 	require.False(t, s.Refused("b", at.Add(62*time.Second)))
 	require.True(t, s.Refused("a", at.Add(122*time.Second)))
 }
+
+// Of a part the fleet's callers leave by the slow start, whichever process they are in: of each step twice as many as of the one before.
+func TestCallersOfAPartLeaveBySlowStart(t *testing.T) {
+	const step = 10 * time.Second
+	for _, processes := range []int{1, 2, 6, 40} {
+		left := make([]int, 10) // in each step, of a hundred fleets
+		for range 100 {
+			for range processes {
+				var p KeyPauses
+				p.Lengthen("users", "", Pause{Until: noon, SlowStart: step}, noon.Add(-time.Second))
+				p.Replace(Pause{Key: "users", Until: noon, SlowStart: step, Kind: store.PauseServed})
+				for at := noon; ; {
+					if at = p.Release([]Key{"users"}, "", processes, noon); at.Sub(noon) >= time.Duration(len(left))*step {
+						break
+					}
+					left[at.Sub(noon)/step]++
+				}
+			}
+		}
+		require.LessOrEqual(t, left[0], 150, "the probe, which is gone, is most of the first step")
+		for n, of := range left[1:] {
+			n++
+			require.InDelta(t, 100<<n, of, float64(40+int(10)<<n), "%d processes, step %d: %v", processes, n, left)
+		}
+	}
+	var p KeyPauses
+	p.Lengthen("users", "", Pause{Until: noon, SlowStart: step}, noon.Add(-time.Second))
+	require.True(t, p.Release([]Key{"users"}, "", 1, noon).IsZero(), "nobody has probed")
+	p.Replace(Pause{Key: "users", Until: noon, SlowStart: step, Kind: store.PauseServed})
+	late := noon.Add(5 * step)
+	require.False(t, p.Release([]Key{"users"}, "", 1, late).After(late))
+	require.InDelta(t, 0.44, p.Release([]Key{"users"}, "", 1, late).Sub(late).Seconds(), 0.01, "one of 32 a step")
+	require.True(t, p.Release([]Key{"users"}, "", 1, noon.Add(time.Hour)).IsZero(), "it is over")
+}
+
+// How long an unknown wait is, and how fast what stands behind it may leave.
+func TestCooldownsGrow(t *testing.T) {
+	for row := range 30 {
+		length := Unknown(row, 0, time.Hour)
+		least := min(time.Hour, time.Second<<min(row, 20))
+		require.GreaterOrEqual(t, length, least)
+		require.LessOrEqual(t, length, min(time.Hour, least+least/4))
+	}
+	require.GreaterOrEqual(t, Unknown(2, time.Minute, time.Hour), 4*time.Minute)
+	require.Equal(t, 100*time.Millisecond, Step(time.Second, 10*time.Millisecond))
+	require.Equal(t, time.Second, Step(time.Second, 500*time.Millisecond))
+	require.Equal(t, 10*time.Minute/32, Step(10*time.Minute, 0))
+	require.Equal(t, 30*time.Second, Step(time.Hour, 0))
+
+	p := Pause{Until: noon, SlowStart: time.Second, Row: 5}
+	require.Equal(t, 5, p.InRow(noon.Add(12*time.Second)))
+	require.Zero(t, p.InRow(noon.Add(12*time.Second+1)))
+	p.Kind = store.PauseServed
+	require.Equal(t, 3, p.InRow(noon))
+	require.Zero(t, Pause{}.InRow(noon))
+}
+
+// What refusals are about that do not say it, by what was refused and served.
+func TestEvidence(t *testing.T) {
+	type seen struct {
+		key     Key
+		account string
+		sent    int // seconds
+		served  bool
+		want    string // "", of a refusal the account; "endpoint", "all"; of a success the accounts that go on but for an endpoint
+	}
+	for name, history := range map[string][]seen{
+		"nothing else was asked":                     {{"a", "1", 0, false, ""}},
+		"only this endpoint is asked":                {{"a", "1", 0, true, ""}, {"a", "1", 1, false, ""}, {"a", "1", 2, true, ""}, {"a", "1", 3, false, ""}},
+		"others are served, and it never":            {{"a", "1", 0, false, ""}, {"b", "1", 1, true, "1:a"}, {"a", "1", 2, false, "endpoint"}},
+		"others that left later":                     {{"a", "1", 0, false, ""}, {"a", "1", 1, true, ""}, {"b", "1", 3, true, "1:a"}, {"a", "1", 2, false, "endpoint"}},
+		"others that left before":                    {{"c", "9", 0, false, ""}, {"a", "1", 1, true, "9:c"}, {"b", "1", 2, true, ""}, {"a", "1", 3, false, ""}},
+		"it is served to others":                     {{"c", "9", 0, false, ""}, {"a", "2", 1, true, "9:c"}, {"b", "1", 2, true, ""}, {"a", "1", 3, false, ""}},
+		"on several accounts":                        {{"a", "1", 0, false, ""}, {"b", "1", 1, true, "1:a"}, {"a", "2", 2, false, "all"}, {"a", "3", 3, false, "all"}},
+		"several endpoints, and nothing was served":  {{"c", "9", 0, false, ""}, {"b", "1", 1, true, "9:c"}, {"a", "1", 2, false, "endpoint"}, {"d", "1", 3, false, ""}},
+		"another account says so before anything is": {{"a", "1", 0, false, ""}, {"b", "2", 1, true, "1:a"}},
+	} {
+		var e Evidence
+		for i, s := range history {
+			at := noon.Add(time.Duration(s.sent) * time.Second)
+			got := ""
+			if s.served {
+				for account, key := range e.Served(s.key, s.account, at, at) {
+					got += account + ":" + string(key)
+				}
+			} else if endpoint, all := e.Refused(s.key, s.account, at, at, false); all {
+				got = "all"
+			} else if endpoint {
+				got = "endpoint"
+			}
+			if i == 0 && !s.served && s.key == "c" {
+				continue // it only has what is served noted
+			}
+			require.Equal(t, s.want, got, "%s, %d", name, i)
+		}
+	}
+	var e Evidence
+	require.Nil(t, e.Served("a", "1", noon, noon), "nothing is noted before anything is refused")
+	require.False(t, e.Any.Load())
+	endpoint, _ := e.Refused("a", "1", noon, noon, true)
+	require.True(t, endpoint, "the response says that it is not the account's window")
+	require.True(t, e.Any.Load())
+	e.Served("b", "1", noon, noon.Add(3*time.Hour))
+	require.False(t, e.Any.Load(), "it is long ago")
+}

@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ type Pause struct {
 	Key     Key
 	Account string
 
-	released time.Time // the last caller that the slow start let go
+	next float64 // the place in the slow start's order of the process's next caller; 0: it is not chosen
 }
 
 // FromStore returns a pause as the store tells of it.
@@ -49,6 +50,16 @@ const probedWithin = time.Hour
 // anew otherwise.
 func (p Pause) IsRecent(now time.Time) bool {
 	return now.Sub(p.Until) <= store.SlowStartSteps*p.SlowStart
+}
+
+// IsTold reports whether people are told of the pause: not of a window that is spent, and of several in a row of the first, second,
+// fourth and so on.
+func (p Pause) IsTold() bool { return p.Kind == store.PauseCooldown && p.Row&(p.Row-1) == 0 }
+
+// Holds reports whether a slot, which is not before the pause's end, may be so late for the pause: it ends later, or the slot lies in the slow
+// start behind it.
+func (p Pause) Holds(slot, now time.Time) bool {
+	return !slot.Before(p.Until) && (p.Until.After(now) || p.IsRecent(slot))
 }
 
 // InRow returns how many cooldowns in a row there were before one that begins now. If its last probe was served they were too long rather
@@ -78,9 +89,10 @@ func Unknown(row int, least, longest time.Duration) time.Duration {
 func Step(length, took time.Duration) time.Duration {
 	const (
 		least = 100 * time.Millisecond
+		most  = 30 * time.Second
 		share = 32
 	)
-	return max(least, 2*took, length/share).Truncate(time.Microsecond)
+	return max(least, min(most, max(2*took, length/share))).Truncate(time.Microsecond)
 }
 
 // Later returns the pause that ends later, and of two that end at the same time the first.
@@ -196,20 +208,24 @@ func (p *KeyPauses) Unprobed(keys []Key, account string, now time.Time) (over Pa
 func (p *KeyPauses) Release(keys []Key, account string, processes int, now time.Time) (at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	accounts := []string{"", account}
+	if account == "" {
+		accounts = accounts[:1]
+	}
 	for _, key := range keys {
-		for _, of := range [...]string{"", account} {
+		for _, of := range accounts {
 			one := p.keys[key][of]
 			if one == nil || one.Kind != store.PauseServed || one.Until.After(now) || !one.known().After(now) {
 				continue
 			}
-			next := one.released
-			if step := one.SlowStart; next.IsZero() { // the first of any process is the first step's
-				next = one.Until.Add(rand.N(time.Duration(processes)*step + 1))
-			} else if n := next.Sub(one.Until) / max(1, step); n < store.SlowStartSteps {
-				next = next.Add(time.Duration(processes) * step >> n)
+			// In n steps the first 2^n of the fleet leave, the probe among them. Every so manieth is this process's, from a random one on.
+			gone := math.Exp2(float64(now.Sub(one.Until)) / float64(one.SlowStart))
+			if one.next == 0 {
+				one.next = 1 + rand.Float64()*float64(processes)
 			}
-			one.released = Later(next, now)
-			at = Later(at, one.released)
+			one.next = max(one.next, gone)
+			at = Later(at, one.Until.Add(time.Duration(math.Log2(one.next)*float64(one.SlowStart))))
+			one.next += float64(processes)
 		}
 	}
 	return at
@@ -225,6 +241,23 @@ func (p *KeyPauses) End(account string) {
 		}
 		p.ends.Remove(keyPause{key, account})
 		if delete(accounts, account); len(accounts) == 0 {
+			delete(p.keys, key)
+		}
+	}
+}
+
+// EndOver forgets the pauses that are over.
+func (p *KeyPauses) EndOver(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, accounts := range p.keys {
+		for account, one := range accounts {
+			if !one.Until.After(now) {
+				p.ends.Remove(keyPause{key, account})
+				delete(accounts, account)
+			}
+		}
+		if len(accounts) == 0 {
 			delete(p.keys, key)
 		}
 	}

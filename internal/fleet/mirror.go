@@ -292,6 +292,9 @@ func (m *Mirror) Refresh(ctx context.Context) error {
 					c.Limits, c.news.Review = c.Limits+1, true
 				}
 				c.status(&status)
+				if status.Since == 0 { // what is over is not told: another may have probed it
+					m.Keys.EndOver(c.now)
+				}
 				for _, r := range status.Resumed { // before the pauses that are in force since
 					m.endKeys(r)
 				}
@@ -331,7 +334,8 @@ func (m *Mirror) pause(c *change, p store.Pause) {
 	case pause.Kind == store.PauseServed || known.Kind == store.PauseProbed && pause.Until.Before(known.Until):
 		m.Keys.Replace(pause) // callers that wait without a slot look again
 		c.Resumes, c.news.Review = c.Resumes+1, true
-	case p.Until.After(c.now) && m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) && p.Kind == store.PauseCooldown:
+	case !p.Until.After(c.now) && known.Until.IsZero(): // it was over before anything was heard of it
+	case m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) && pause.IsTold() && p.Until.After(c.now):
 		c.news.Paused = append(c.news.Paused, p)
 	}
 }
@@ -389,7 +393,10 @@ func (m *Mirror) Replace(ctx context.Context, r store.PauseRequest) (until time.
 		return r.Replaces, true // or the store has lost it
 	}
 	if reply.Version == reply.Before {
-		_ = m.Refresh(ctx) // by which pause it was replaced
+		if m.Refresh(ctx) != nil { // by which pause it was replaced
+			r.Kind = store.PauseCooldown
+			m.apply(m.Store.Now(), func(c *change) { m.pause(c, r.Pause(reply.Until)) })
+		}
 		return reply.Until, false
 	}
 	m.own(reply, func(c *change) { m.pause(c, r.Pause(reply.Until)) })

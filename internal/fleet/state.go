@@ -175,7 +175,7 @@ func (c *change) pause(p store.Pause) {
 		// Each request that was in flight is refused too, and asks for a little more: that is one pause.
 		if !known.Told.After(c.now) || p.Until.Sub(known.Told) > max(time.Second, known.Told.Sub(c.now)/10) {
 			pause.Told = p.Until
-			if p.Kind == store.PauseCooldown { // that a window is spent is nothing to be told of
+			if pause.IsTold() {
 				c.news.Paused = append(c.news.Paused, p)
 			}
 		}

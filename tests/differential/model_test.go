@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // The same random bookings, cancellations, pauses and clock readings drive
@@ -37,26 +38,41 @@ type modelAccount struct {
 // A modelPause is a pause, of an account or of all.
 type modelPause struct {
 	until int64
-	apart int64 // of the slots that are booked meanwhile
+	step  int64 // of the slow start behind it
+	last  int64 // the last that it has put off a booking to
 }
 
 // pause lengthens the pause, and reports when it ends.
-func (p *modelPause) pause(now, length, apart int64) int64 {
+func (p *modelPause) pause(now, length, step int64) int64 {
 	if until := now + length; until > p.until {
-		*p = modelPause{until, apart}
+		p.until, p.step = until, step
 	}
 	return p.until
 }
 
-// puts returns the instant to which a pause puts off a booking behind that at last.
-func (p *modelPause) puts(off, now, last int64) int64 {
+// isOver reports whether the pause and its slow start are over.
+func (p *modelPause) isOver(now int64) bool { return now >= p.until+store.SlowStartSteps*p.step }
+
+// puts returns the instant to which a pause and its slow start put off a booking.
+func (p *modelPause) puts(off, now int64) int64 {
 	switch {
-	case p.until <= now:
+	case p.isOver(now):
 		return off
-	case last < p.until:
+	case p.last < p.until || p.step == 0:
 		return max(off, p.until)
 	}
-	return max(off, last+p.apart)
+	gap := p.step
+	for step := p.until + p.step; step <= p.last; step += p.step {
+		gap = gap / 2 // rounded down again and again is rounded down once
+	}
+	return max(off, p.last+gap)
+}
+
+// booked notes that a booking was made, which the pause has put off.
+func (p *modelPause) booked(now int64) {
+	if off := p.puts(now, now); !p.isOver(now) {
+		p.last = off
+	}
 }
 
 // keep replaces the calls.
@@ -120,7 +136,7 @@ type offer struct {
 // offer returns the slot of the next booking. None comes before all, to which a pause of
 // all accounts puts it off.
 func (a *modelAccount) offer(now, all int64, cost int) offer {
-	from := a.silent.puts(max(all, a.last), now, a.last)
+	from := a.silent.puts(max(all, a.last), now)
 	ahead, end := len(a.calls)-a.later(from), from
 	if ahead > 0 {
 		end = a.calls[len(a.calls)-1].slot

@@ -38,9 +38,6 @@ func (w *world) handBack(rt *rapid.T, b *booked) {
 	}
 	b.cancelled = true
 	w.model[b.answers[0].Account].cancel(w.now, b.call)
-	if b.call.slot >= w.now {
-		w.last = 0
-	}
 }
 
 func (w *world) cancelUnknown(rt *rapid.T) {
@@ -109,12 +106,12 @@ func (w *world) pauseAll(rt *rapid.T) { w.silence(rt, "", &w.silent) }
 
 func (w *world) silence(rt *rapid.T, id string, silent *modelPause) {
 	length := rapid.Int64Range(1, 2*w.window(rt)).Draw(rt, "length")
-	apart := rapid.Int64Range(0, 2).Draw(rt, "apart") * w.window(rt) / 8
-	until := silent.pause(w.now, length, apart)
+	step := rapid.Int64Range(0, 2).Draw(rt, "step") * w.window(rt) / 8
+	until := silent.pause(w.now, length, step)
 	for _, kept := range w.stores {
 		end, err := kept.Pause(rt.Context(), store.PauseRequest{
 			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond,
-			SlowStart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
+			SlowStart: time.Duration(step) * time.Microsecond, Now: time.UnixMicro(w.now),
 		})
 		require.NoError(rt, err)
 		require.Equal(rt, until, end.Until.UnixMicro())

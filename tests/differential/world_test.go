@@ -41,7 +41,6 @@ type world struct {
 	latest int64 // the latest that the clock has shown
 	booked []*booked
 	silent modelPause // of all accounts
-	last   int64      // the last instant that it has put a booking off to
 
 	spent bool // without a booking
 }
@@ -126,7 +125,7 @@ func (w *world) offers(a *store.Accounts, cost int, lead time.Duration) (map[str
 		id := a.At(i).ID
 		account := w.model[id]
 		if !slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
-			all[id] = account.offer(w.now, w.silent.puts(w.now+lead.Microseconds(), w.now, w.last), cost)
+			all[id] = account.offer(w.now, w.silent.puts(w.now+lead.Microseconds(), w.now), cost)
 			least = min(least, all[id].slot)
 		}
 	}
@@ -188,9 +187,8 @@ func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, lead ti
 	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", slot-w.now, b.request.MaxWait)
 	if first.Booked {
 		b.call = account.add(slot, cost)
-		if w.silent.until > w.now {
-			w.last = w.silent.puts(w.now, w.now, w.last)
-		}
+		w.silent.booked(w.now)
+		account.silent.booked(w.now)
 		w.booked = append(w.booked, b)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
+	"github.com/ration-go/ration/store"
 )
 
 // In this file are the faults by which data would be lost or wrong.
@@ -224,7 +225,10 @@ func TestRefusalThatIsGivenUpIsReadInFull(t *testing.T) {
 				fmt.Fprint(w, page)
 				w.Header().Set("X-Sum", "3")
 			})
-			resp, err := w.Client.Transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, w.URL, row.body))
+			req := rationtest.NewRequest(t, http.MethodPost, w.URL, row.body)
+			resp, err := w.Client.Transport.RoundTrip(req.WithContext(ration.WithRetries(req.Context(), ration.RetryPolicy{
+				Decide: func(_ *http.Request, r *ration.Retry) { r.Again = r.Attempts < 4 },
+			})))
 			require.NoError(t, err)
 			require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 			require.Equal(t, "429 Too Many Requests", resp.Status)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"time"
@@ -54,6 +55,7 @@ var responseKinds = []string{"served", "served", "served", "quota", "quota witho
 var scriptedDialect = ration.Provider{Rules: []provider.MatchRule{
 	{Header: "X-Why", Equals: "address", Reason: provider.ReasonQuota, Scope: provider.ScopeIP},
 	{Header: "X-Why", Equals: "endpoint", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint},
+	{Header: "X-Why", Equals: "quota", Reason: provider.ReasonQuota, Scope: provider.ScopeToken},
 	{Header: "X-Why", Equals: "crowd", Reason: provider.ReasonConcurrency},
 }}
 
@@ -106,6 +108,9 @@ func (p *scriptedProvider) recordPause(req *http.Request, m scriptedResponse, wo
 		s.account = p.accounts[token]
 	case "quota without a wait":
 		s.account, s.to = p.accounts[token], now.Add(time.Second)
+		if slices.ContainsFunc(p.pauses, func(o pause) bool { return o.account == s.account && !o.to.Before(now) }) {
+			return // what had left before the account cooled down says nothing new
+		}
 	case "address":
 	case "endpoint", "overload":
 		s.endpoint = req.Method + req.URL.Path
@@ -151,9 +156,9 @@ func (p *scriptedProvider) worker(n int) http.RoundTripper {
 		case "broken":
 			return nil, io.ErrUnexpectedEOF
 		case "quota":
-			r = rationtest.Reply{Status: 429, Body: "", Header: wait}
+			r = rationtest.Reply{Status: 429, Body: "", Header: append(wait, "X-Why", m.kind)}
 		case "quota without a wait":
-			r = rationtest.Reply{Status: 429}
+			r = rationtest.Reply{Status: 429, Header: []string{"X-Why", "quota"}}
 		case "address", "endpoint":
 			r = rationtest.Reply{Status: 429, Body: "", Header: append(wait, "X-Why", m.kind)}
 		case "crowd":
