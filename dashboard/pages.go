@@ -309,7 +309,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 			h.Resume, h.All = resume("account", ""), true
 		}
 		if h.Resume == "" || one.Endpoint != "" {
-			h.Cure, h.Command = one.Cure(d.Budget, d.Now)
+			h.Cure, h.Command = one.Cure(d.Budget)
 		}
 		all = append(all, h)
 	}

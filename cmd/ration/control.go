@@ -76,20 +76,53 @@ func resumeCommand() *cli.Command {
 		Name: "resume", Usage: "end pauses and quarantines before their time", ArgsUsage: "BUDGET [ACCOUNT]",
 		Description: `Ends the pauses of an account, those of its endpoints included, or the quarantines
 of a token, or all of the budget. Running processes go on at once. What was booked
-stays: a quota that is spent is not given back. ACCOUNT is a label, an ID or its
-beginning.
+stays: a quota that is spent is not given back. A pause of all accounts, or of an
+endpoint of all accounts, ends with all of the budget only. ACCOUNT is a label, an ID
+or its beginning.
 
   ration resume instagram
   ration resume instagram ann
-  ration resume instagram -token 3f5a01`,
-		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag(), yesFlag()},
+  ration resume instagram -token 3f5a01
+  ration resume instagram -except-endpoint "GET https://api.test/users"`,
+		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag(), yesFlag(),
+			&cli.StringFlag{Name: "except-endpoint", Usage: "ENDPOINT: which stays paused for all accounts, for as long as\nanything was; written as that of pause"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
+			except, err := endpointKey(c.String("except-endpoint"))
+			if err != nil {
+				return err
+			}
+			if except != "" && (c.NArg() > 1 || c.String("token") != "") {
+				return usagef("-except-endpoint frees a whole budget: name no account and no token")
+			}
 			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, token string) (string, error) {
 				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account, Token: token})
-				return "resumed", err
+				last, found := longestPause(d, except)
+				if err != nil || !found {
+					return "resumed", err
+				}
+				_, err = kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Key: except, For: last.Until.Sub(d.Now), SlowStart: last.SlowStart, Row: last.Row, Cause: last.Cause})
+				return "resumed, but for the endpoint", err
 			})
 		},
 	}
+}
+
+// longestPause returns the pause that ends last of those of an endpoint; if there are none, of accounts.
+func longestPause(d *store.Description, key string) (last store.Pause, found bool) {
+	if key == "" {
+		return last, false
+	}
+	for _, of := range [...]string{key, ""} {
+		for _, p := range d.Pauses {
+			if p.Key == of && p.Until.After(d.Now) && p.Until.After(last.Until) {
+				last, found = p, true
+			}
+		}
+		if found {
+			break
+		}
+	}
+	return last, found
 }
 
 func forgetCommand() *cli.Command {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -208,4 +209,65 @@ func TestStatusSaysWhoGaveLimits(t *testing.T) {
 	worker(1, 700)
 	require.NotContains(t, shown(), "limits set")
 	require.Contains(t, shown("-json"), `"origin": "configuration"`)
+}
+
+// What status prints where one endpoint refuses every account works as it stands: the fleet goes on with the others.
+func TestThePrintedUndoOfAnEndpointWorks(t *testing.T) {
+	server := redistest.Start(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasPrefix(req.URL.Path, "/likes/") {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer api.Close()
+	var tokens []ration.Token
+	for i := range 3 {
+		tokens = append(tokens, ration.NewToken(fmt.Sprint(secret, i)))
+	}
+	var fleet []*http.Client
+	for range 2 {
+		budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1000)}, MaxWait: time.Second, Store: &ration.RedisStore{Client: server.Client(t)}}
+		fleet = append(fleet, &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, tokens...)}})
+	}
+	get := func(path string) (served []error) {
+		for _, caller := range fleet {
+			resp, err := caller.Get(api.URL + path)
+			if err == nil {
+				resp.Body.Close()
+			}
+			served = append(served, err)
+		}
+		return served
+	}
+	get("/likes/100001") // which all accounts are refused
+	for _, err := range get("/users/100001") {
+		require.ErrorIs(t, err, ration.ErrExhausted)
+	}
+
+	_, out, _ := ask("", "status", "-redis", "redis://"+server.Addr)
+	at := strings.Index(out, "ration resume api -except-endpoint '")
+	require.Positive(t, at, out)
+	endpoint, _, _ := strings.Cut(out[at+len("ration resume api -except-endpoint '"):], "'")
+	status, said, errs := ask("", "resume", "api", "-yes", "-except-endpoint", endpoint, "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	require.Contains(t, said, "resumed, but for the endpoint")
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(get("/users/100002"), func(err error) bool { return err != nil })
+	}, 10*time.Second, 10*time.Millisecond)
+	for _, err := range get("/likes/100002") {
+		require.ErrorIs(t, err, ration.ErrExhausted)
+	}
+	_, out, _ = ask("", "status", "-redis", "redis://"+server.Addr)
+	require.NotContains(t, out, "accounts are paused")
+
+	status, _, errs = ask("", "resume", "api", "ann", "-yes", "-except-endpoint", endpoint, "-redis", "redis://"+server.Addr)
+	require.Equal(t, 2, status)
+	require.Contains(t, errs, "name no account")
+	// To resume an account leaves what is paused for all.
+	_, err := (&ration.RedisStore{Client: server.Client(t)}).Resume(t.Context(), store.ResumeRequest{Budget: "api", Account: tokens[0].AccountID()})
+	require.NoError(t, err)
+	for _, err := range get("/likes/100003") {
+		require.ErrorIs(t, err, ration.ErrExhausted)
+	}
 }

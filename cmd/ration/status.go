@@ -232,7 +232,7 @@ func printHoldup(out io.Writer, paint func(colour, text string) string, budget s
 			fmt.Fprintf(out, "    %s\n", line)
 		}
 	}
-	if what, command := h.Cure(budget, now); command != "" {
+	if what, command := h.Cure(budget); command != "" {
 		line := what + ": " + command
 		if len(line) > 76 {
 			line = what + ":\n      " + command

@@ -274,12 +274,12 @@ func shellWord(text string) string {
 }
 
 // Cure says what ends it, and the command for that; "": no command does.
-func (h *Holdup) Cure(budget string, now time.Time) (what, command string) {
+func (h *Holdup) Cure(budget string) (what, command string) {
 	budget = shellWord(budget)
 	switch {
 	case h.Endpoint != "":
 		return "if it limits that endpoint alone, free the rest",
-			fmt.Sprintf("ration resume %s && ration pause %[1]s -for %s -endpoint %s", budget, Short(h.Until.Sub(now)), shellWord(h.Endpoint))
+			fmt.Sprintf("ration resume %s -except-endpoint %s", budget, shellWord(h.Endpoint))
 	case h.Token != "":
 		return "replace the token; to have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, shellWord(ShortID(h.Token)))
 	case len(h.Accounts) == 1:

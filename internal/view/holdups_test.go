@@ -96,7 +96,7 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
 	require.Equal(t, ", tried again now", view.Holdups(&d)[1].For(now))
 	for budget, word := range map[string]string{"api": "api", "my API": "'my API'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "-h": "'-h'"} {
-		what, command := view.Holdups(&d)[0].Cure(budget, now)
+		what, command := view.Holdups(&d)[0].Cure(budget)
 		require.Equal(t, "to end it: ration resume "+word, what+": "+command)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
-	"github.com/ration-go/ration/store"
 )
 
 // In this file are the faults by which data would be lost or wrong.
