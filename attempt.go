@@ -48,9 +48,6 @@ func newRequestTrace(req *http.Request, grant Grant) *requestTrace {
 	return trace
 }
 
-// took returns how long the attempt has taken up to now.
-func (r *requestTrace) took() time.Duration { return time.Since(r.begun) }
-
 // traceOf returns the trace of a response that send has returned.
 func traceOf(resp *http.Response) *requestTrace {
 	trace, _ := resp.Request.Context().(*requestTrace)

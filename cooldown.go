@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -62,6 +63,9 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 		return last.Until.Sub(now)
 	}
 
+	if last.Kind == store.PauseCooldown && s.key == "" && b.evidence.ServedSince(s.account, last.Until, now) {
+		last.Kind = store.PauseServed
+	}
 	r := store.PauseRequest{Account: s.account, Key: string(s.key), Row: last.InRow(now), Kind: c.kind, Cause: causeFor(c.cause)}
 	length := c.length
 	if !c.told {
@@ -152,7 +156,7 @@ func (b *Budget) endCooling(ctx context.Context, g *Grant) {
 	probe := g.cooling
 	if probe == nil {
 		last := b.lastPause(subject{account: g.account.ID})
-		if last.Row < 2 || last.Kind != store.PauseCooldown || g.Slot.Before(last.Until) || !last.IsRecent(b.durable.Now()) {
+		if last.Row < fleet.ServedFrom || last.Kind != store.PauseCooldown || g.Slot.Before(last.Until) || !last.IsRecent(b.durable.Now()) {
 			return
 		}
 		last.Account = g.account.ID
@@ -161,7 +165,7 @@ func (b *Budget) endCooling(ctx context.Context, g *Grant) {
 	g.cooling = nil
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
-	b.fleet.Replace(ctx, store.PauseRequest{Account: probe.Account, Key: string(probe.Key), Replaces: probe.Until, // now
+	_, _ = b.fleet.Replace(ctx, store.PauseRequest{Account: probe.Account, Key: string(probe.Key), Replaces: probe.Until, // now
 		SlowStart: probe.SlowStart, Row: probe.Row, Kind: store.PauseServed, Cause: probe.Cause})
 }
 

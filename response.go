@@ -14,23 +14,6 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// needsReading reports whether a response may say anything about quotas or tokens. Most say
-// nothing.
-func (t *Transport) needsReading(resp *http.Response) bool {
-	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
-}
-
-func (t *Transport) provider() *provider.Provider {
-	if t.Provider == nil {
-		return &unknownProvider
-	}
-	return t.Provider
-}
-
-// unknownProvider reads the headers and codes that most APIs use.
-var unknownProvider provider.Provider
-
 // handleResponse reads a response, calls OnRefusal if the response was throttled, and
 // reconciles the log with what the provider counted.
 func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Feedback {

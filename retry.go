@@ -200,11 +200,11 @@ func (a *attempts) repeatable() bool { return a.policy.NotIdempotent || idempote
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
-		t.served(a.req, &grant)
+		t.Pool.wasServed(a.req, &grant, false)
 		return decision{}
 	}
 
-	f, trace := a.handleResponse(resp, grant), traceOf(resp)
+	f := a.handleResponse(resp, grant)
 	a.feedback = f
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
@@ -219,9 +219,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
 	case f.Refused:
-		t.Pool.wasServed(a.req.Context(), &grant)
+		t.Pool.wasServed(a.req, &grant, true)
 	default:
-		t.served(a.req, &grant)
+		t.Pool.wasServed(a.req, &grant, false)
 		if resp.StatusCode < 400 {
 			a.contradict(grant.Token)
 		}
@@ -236,36 +236,18 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		}
 		return a.rest(a.repeatable())
 	case f.Wait.Known: // a success that asks to wait
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, &cooling{told: true, length: f.Wait.Value, took: trace.took()})
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, &cooling{told: true, length: f.Wait.Value, took: time.Since(traceOf(resp).begun)})
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
 		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant,
-			&cooling{told: true, length: f.Cooldown.Value, took: trace.took(), kind: store.PauseSpent})
+			&cooling{told: true, length: f.Cooldown.Value, took: time.Since(traceOf(resp).begun), kind: store.PauseSpent})
 	}
 	return decision{}
-}
-
-// served notes that a request was served.
-func (t *Transport) served(req *http.Request, grant *Grant) {
-	ctx, b := req.Context(), t.Pool.budget
-	t.Pool.wasServed(ctx, grant)
-	if b.keeper.Adopts.Load() { // somebody has a card
-		b.noteServed(grant)
-	}
-	if grant.cooling != nil || b.fleet.State().AnyPauses() {
-		b.endCooling(ctx, grant)
-	}
-	if b.reach.Any.Load() {
-		b.reach.Served(req.URL.Host)
-	}
-	if b.evidence.Any.Load() {
-		b.narrow(req, grant)
-	}
 }
 
 // afterThrottled has what the response is about cool down, and decides whether the request waits for that or retries elsewhere.
 func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, grant Grant) decision {
 	b := a.transport.Pool.budget
-	c := cooling{told: f.Wait.Known, length: f.Wait.Value, took: traceOf(resp).took()}
+	c := cooling{told: f.Wait.Known, length: f.Wait.Value, took: time.Since(traceOf(resp).begun)}
 	if !c.told {
 		c.length = f.MinWait
 	}

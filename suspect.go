@@ -44,8 +44,9 @@ func newRejection(resp *http.Response, grant Grant, f *provider.Feedback) reject
 // mostMessage is how many characters of a body an error shows.
 const mostMessage = 200
 
-// wasServed notes that the provider accepted the grant's token.
-func (p *Pool) wasServed(ctx context.Context, g *Grant) {
+// wasServed notes that the provider accepted the grant's token, and served the request unless it refused that.
+func (p *Pool) wasServed(req *http.Request, g *Grant, refused bool) {
+	b, ctx := p.budget, req.Context()
 	now := time.Now().UnixNano()
 	last, _ := p.served.Load(g.Token.id)
 	if last == nil {
@@ -54,6 +55,22 @@ func (p *Pool) wasServed(ctx context.Context, g *Grant) {
 	last.(*atomic.Int64).Store(now)
 	if p.hasSuspects.Load() {
 		p.clear(ctx, g)
+	}
+	if refused {
+		return
+	}
+
+	if b.keeper.Adopts.Load() { // somebody has a card
+		b.noteServed(g)
+	}
+	if g.cooling != nil || b.fleet.InRow.Load() {
+		b.endCooling(ctx, g)
+	}
+	if b.reach.Any.Load() {
+		b.reach.Served(req.URL.Host)
+	}
+	if b.evidence.Any.Load() {
+		b.narrow(req, g)
 	}
 }
 

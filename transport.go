@@ -192,11 +192,28 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
-		t.served(req, &grant)
+		t.Pool.wasServed(req, &grant, false)
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
 }
+
+// needsReading reports whether a response may say anything about quotas or tokens. Most say
+// nothing.
+func (t *Transport) needsReading(resp *http.Response) bool {
+	p := t.provider()
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
+}
+
+func (t *Transport) provider() *provider.Provider {
+	if t.Provider == nil {
+		return &unknownProvider
+	}
+	return t.Provider
+}
+
+// unknownProvider reads the headers and codes that most APIs use.
+var unknownProvider provider.Provider
 
 // serves reports whether the request is to be charged and to get a token.
 func (t *Transport) serves(req *http.Request) bool {

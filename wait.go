@@ -204,7 +204,8 @@ func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bo
 // why returns what the caller waits for until the slot that it has booked, or would.
 func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
-	if paused := w.pause(w.budget.fleet.State()); paused.Holds(w.Slot, w.now) {
+	paused := w.pause(w.budget.fleet.State())
+	if !paused.Until.IsZero() && !w.Slot.Before(paused.Until) && (paused.Until.After(w.now) || paused.IsRecent(w.Slot)) {
 		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
 		if !paused.Until.After(w.now) { // in its slow start
 			why.Until = w.Slot

@@ -171,8 +171,9 @@ func (f *Feedback) conclude(r *Response, p *Provider) {
 		return
 	}
 	f.Wait, f.WaitBy, f.MinWait, f.MaxWait = Optional[time.Duration]{}, "", 0, 0
-	if r.Status >= 200 && r.Status < 300 && r.Status != 202 && !r.Cached() { // which is about the object that is made, or of an old answer
-		if wait, by := header.RetryAfter(r.Header, r.ServerTime()); by != "" && wait <= longestCooldown { // nobody serves who means more
+	if r.Status >= 200 && r.Status < 300 && r.Status != 202 { // which is about the object that is made
+		// Nobody serves who means more than a day, and what a cache has was said of an old answer.
+		if wait, by := header.RetryAfter(r.Header, r.ServerTime()); by != "" && wait <= longestCooldown && !r.Cached() {
 			f.Wait, f.WaitBy = Some(wait), by
 		}
 	}

@@ -114,6 +114,19 @@ func (e *Evidence) Served(key Key, account string, sent, now time.Time) (alone m
 	return alone
 }
 
+// ServedSince notes that an account was refused; empty: all were. It reports whether anything of it was served that left then or later.
+func (e *Evidence) ServedSince(account string, at, now time.Time) (served bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forget(now)
+	e.last = now
+	e.Any.Store(true)
+	for p, sent := range e.served {
+		served = served || (account == "" || p.account == account) && !sent.Before(at)
+	}
+	return served
+}
+
 // isServed reports whether an endpoint was served to anybody lately. It needs mu.
 func (e *Evidence) isServed(key Key, now time.Time) bool {
 	for p, at := range e.served {
@@ -136,8 +149,8 @@ func (e *Evidence) refusals(account string) (n int) {
 
 // forget forgets what is old, and all if there is too much. It needs mu.
 func (e *Evidence) forget(now time.Time) {
-	if e.refused == nil || now.Sub(e.last) > remembered || len(e.served)+len(e.refused) > mostParts {
-		e.served, e.refused = make(map[part]time.Time), make(map[part]refusal)
-		e.Any.Store(false)
+	if e.refused == nil || !e.last.IsZero() && now.Sub(e.last) > remembered || len(e.served)+len(e.refused) > mostParts {
+		e.Any.Store(e.refused == nil && e.Any.Load())
+		e.served, e.refused, e.last = make(map[part]time.Time), make(map[part]refusal), now
 	}
 }

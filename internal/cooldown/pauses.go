@@ -56,12 +56,6 @@ func (p Pause) IsRecent(now time.Time) bool {
 // fourth and so on.
 func (p Pause) IsTold() bool { return p.Kind == store.PauseCooldown && p.Row&(p.Row-1) == 0 }
 
-// Holds reports whether a slot, which is not before the pause's end, may be so late for the pause: it ends later, or the slot lies in the slow
-// start behind it.
-func (p Pause) Holds(slot, now time.Time) bool {
-	return !slot.Before(p.Until) && (p.Until.After(now) || p.IsRecent(slot))
-}
-
 // InRow returns how many cooldowns in a row there were before one that begins now. If its last probe was served they were too long rather
 // than too short.
 func (p Pause) InRow(now time.Time) int {

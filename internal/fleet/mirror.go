@@ -80,6 +80,8 @@ type Mirror struct {
 	Lines Lines
 	// Keys are the pauses of parts.
 	Keys cooldown.KeyPauses
+	// InRow is set once an account has cooled down several times in a row: its callers say when they are served. Only the methods set it.
+	InRow atomic.Bool
 	// Secondary tells whether several accounts were refused for a limit that is about none of them.
 	Secondary cooldown.Secondary
 
@@ -325,6 +327,9 @@ func (m *Mirror) endKeys(r store.Resumption) {
 // pause takes in a pause of an account or a part.
 func (m *Mirror) pause(c *change, p store.Pause) {
 	if p.Key == "" {
+		if p.Row >= ServedFrom {
+			m.InRow.Store(true)
+		}
 		c.pause(p)
 		return
 	}
@@ -339,6 +344,10 @@ func (m *Mirror) pause(c *change, p store.Pause) {
 		c.news.Paused = append(c.news.Paused, p)
 	}
 }
+
+// ServedFrom is from how many cooldowns in a row on the fleet is told that an account is served again. Before that each worker goes by what
+// it has seen itself, which costs no script.
+const ServedFrom = 3
 
 // A worker that changes the status knows the new one without asking, if nobody else has changed it meanwhile.
 

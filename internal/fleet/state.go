@@ -51,9 +51,6 @@ const knownFor = 24 * time.Hour
 // PauseOf returns the pause of an account by itself; of the empty ID: that of all.
 func (s *State) PauseOf(account string) cooldown.Pause { return s.pauses.get(account) }
 
-// AnyPauses reports whether there may be pauses of accounts whose slow start is not over.
-func (s *State) AnyPauses() bool { return s.pauses.parts != nil }
-
 // Pauses returns the pauses of accounts, of all: "", in any order.
 func (s *State) Pauses() iter.Seq2[string, cooldown.Pause] { return s.pauses.all() }
 

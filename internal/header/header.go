@@ -78,7 +78,11 @@ func RetryAfter(h http.Header, now time.Time) (wait time.Duration, by string) {
 		}
 	}
 	for name := range strings.SplitSeq(RetryAfterMillisecondsNames, "|") {
-		n, known := Number(h.Get(name))
+		value := h.Get(name)
+		if value == "" {
+			continue
+		}
+		n, known := Number(value)
 		if !known || n <= 0 {
 			continue
 		}

@@ -150,8 +150,12 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	}
 	if answer.Booked {
 		answer.Entry, answer.Total = b.commit(best.transactions, best.slot, l)
-		b.all.release(released, now)
-		own.account.release(best.released, now)
+		if b.all.paused > 0 {
+			b.all.release(released, now)
+		}
+		if own.account.paused > 0 {
+			own.account.release(best.released, now)
+		}
 		for _, c := range best.transactions[len(best.transactions)-len(r.Accounts.Shared()):] {
 			c.account.release(c.account.released(now), now)
 		}

@@ -23,7 +23,7 @@ func (p *pause) isOver(now int64) bool { return p.paused+store.SlowStartSteps*p.
 // released returns the first slot that a pause and its slow start leave, as [store.PauseRequest] says.
 func (p *pause) released(now int64) int64 {
 	switch {
-	case p.isOver(now):
+	case p.paused == 0 || p.isOver(now):
 		return now
 	case p.last < p.paused || p.slowStart == 0:
 		return max(now, p.paused)

@@ -22,7 +22,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), encodeComeback(r), micros(r.Replaces), r.Cause})
+	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.SlowStart.Microseconds() + kindStep*(int64(r.Kind)+kinds*int64(r.Row)), micros(r.Replaces), r.Cause})
 }
 
 // Quarantine implements [store.Store].
@@ -133,11 +133,6 @@ const (
 	kindStep = 1 << 37 // more than 24 h
 	kinds    = 4
 )
-
-// encodeComeback returns the number beside a pause.
-func encodeComeback(r store.PauseRequest) int64 {
-	return r.SlowStart.Microseconds() + kindStep*(int64(r.Kind)+kinds*int64(r.Row))
-}
 
 // encodeQuarantine names the quarantine of a token.
 func encodeQuarantine(token, reason string) string { return quarantinePrefix + reason + ":" + token }

@@ -759,10 +759,7 @@ local function book(batch, place, from)
   elseif refusal and refusal.again then
     return nil, none(refusal.again, batch.now, 0, '')
   elseif goOn then
-    -- Behind other bookings the turn is begun anew by the next call, which has to find the index as this one did.
-    if place == 1 then
-      writeScores(request.index, turn.scores)
-    end
+    writeScores(request.index, turn.scores)
     return nil, none('again', batch.now, 0, goOn)
   end
   if not best then
