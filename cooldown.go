@@ -104,7 +104,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	b := a.transport.Pool.budget
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
-	c.longest, c.cause, c.sent, c.probe, c.recorded = a.maxPause, a.cause, grant.Slot, grant.cooling, true
+	c.longest, c.cause, c.sent, c.probe, c.recorded = a.longest, a.cause, grant.Slot, grant.cooling, true
 
 	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
@@ -227,7 +227,7 @@ func (a *attempts) coolHost(grant Grant, cause string, notConnected bool) bool {
 
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
-	c := cooling{longest: min(a.maxPause, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling}
+	c := cooling{longest: min(a.longest, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling}
 	a.paused = b.cool(ctx, s, &c)
 	return true
 }

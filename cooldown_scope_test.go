@@ -121,7 +121,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 	}
 }
 
-// A later response with a shorter wait does not shorten a pause, and MaxPause bounds it. A
+// A later response with a shorter wait does not shorten a pause, and MaxCooldown bounds it. A
 // worker that starts again keeps it.
 func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
@@ -135,7 +135,7 @@ func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
 			return rationtest.Served.To(req), nil
 		})
 		worker := func(b *ration.Budget, retries int) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: retries}, MaxPause: 30 * time.Minute, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: retries}, MaxCooldown: 30 * time.Minute, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		}
 		ends := func() time.Duration {
 			usage, err := first.Usage(t.Context(), ration.NewToken("a"))

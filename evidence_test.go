@@ -83,7 +83,7 @@ func TestARevokedTokenCostsNoRequest(t *testing.T) {
 				b.Limits = []ration.Limit{ration.PerHour(100_000)}
 				revoked := false
 				api := rationtest.NewAPI(private(rejects, func(secret string) bool { return revoked && secret == "bad" }))
-				client := &http.Client{Transport: &ration.Transport{Base: api, ProbeEvery: 10 * time.Minute,
+				client := &http.Client{Transport: &ration.Transport{Base: api, MaxCooldown: 10 * time.Minute,
 					Pool: ration.NewPool(b, rationtest.Tokens("bad", "good", "better")...)}}
 				crawl := func(length time.Duration) (ofBad int) {
 					pause := max(100*time.Millisecond, length/1000)
@@ -99,7 +99,7 @@ func TestARevokedTokenCostsNoRequest(t *testing.T) {
 				require.LessOrEqual(t, most, 8)
 				require.GreaterOrEqual(t, most, 5, "it is probed after 1, 2, 4, 8 ... s")
 				crawl(time.Hour)
-				require.LessOrEqual(t, crawl(time.Hour), 7, "and then every ProbeEvery")
+				require.LessOrEqual(t, crawl(time.Hour), 7, "and then every MaxCooldown")
 				revoked = false
 				crawl(11 * time.Minute)
 				require.Greater(t, crawl(10*time.Second), 20, "one success is enough")

@@ -78,7 +78,7 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 			}
 			return rationtest.Served.To(req), nil
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, ProbeEvery: 10 * time.Minute,
+		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, MaxCooldown: 10 * time.Minute,
 			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1000)), rationtest.Tokens("dead", "good")...)}}
 		crawl := func() {
 			var callers sync.WaitGroup
@@ -132,7 +132,7 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 		all := rationtest.Tokens("a", "b", "c")
 		all[1].Account = "who does not pay"
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.PaymentRequired.To(req), nil })
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...), ProbeEvery: 2 * time.Hour}}
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...), MaxCooldown: 2 * time.Hour}}
 		for range all {
 			require.Equal(t, http.StatusPaymentRequired, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}

@@ -37,10 +37,10 @@ type attempts struct {
 	provider   *provider.Provider
 	req        *http.Request // as the caller made it
 	policy     *RetryPolicy
-	count      int       // how many attempts were made
-	retries    int       // how many are left
-	deadline   time.Time // no retry begins after it
-	maxPause   time.Duration
+	count      int           // how many attempts were made
+	retries    int           // how many are left
+	deadline   time.Time     // no retry begins after it
+	longest    time.Duration // a cooldown is, at most
 	pauses     backoff.BackOff
 	minPause   time.Duration     // the first of pauses, without its random part
 	rests      backoff.BackOff   // the policy's; nil: not begun, or it has none
@@ -60,7 +60,7 @@ func newAttempts(t *Transport, req *http.Request) *attempts {
 		policy = o.retries
 	}
 	return &attempts{transport: t, provider: t.provider(), req: req, policy: policy, retries: cmp.Or(policy.Max, defaultRetries),
-		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), maxPause: positive(t.MaxPause, defaultMaxPause)}
+		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), longest: t.longestCooldown()}
 }
 
 // A decision is what to do after a response or a failure.
@@ -82,7 +82,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		if !returned {
 			discard(resp)
 		} else if a.unserved {
-			t.Pool.reject(ctx, a.rejected, false, t.longestQuarantine())
+			t.Pool.reject(ctx, a.rejected, false, t.longestCooldown())
 		}
 	}()
 	for {
@@ -214,7 +214,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case a.unserved:
 		return a.afterRejection(newRejection(resp, grant, &f))
 	case f.Reason == provider.ReasonBilling:
-		t.Pool.quarantineUnpaid(a.req.Context(), grant, t.longestQuarantine())
+		t.Pool.quarantineUnpaid(a.req.Context(), grant, t.longestCooldown())
 		return decision{}
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
@@ -253,9 +253,9 @@ func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, gra
 	}
 	alone := func() time.Duration { // how long the request rests by itself
 		if c.told {
-			return min(c.length, a.maxPause)
+			return min(c.length, a.longest)
 		}
-		return a.pause(f.MinWait, cmp.Or(f.MaxWait, a.maxPause))
+		return a.pause(f.MinWait, cmp.Or(f.MaxWait, a.longest))
 	}
 
 	next := decision{retry: f.Retryable, decidable: true}
@@ -321,7 +321,7 @@ func (a *attempts) contradict(served Token) {
 		return
 	}
 	others := slices.DeleteFunc(slices.Clone(a.rejected), func(r rejection) bool { return r.grant.Token.id == served.id })
-	a.transport.Pool.reject(a.req.Context(), others, true, a.transport.longestQuarantine())
+	a.transport.Pool.reject(a.req.Context(), others, true, a.transport.longestCooldown())
 }
 
 // pause returns the request's next pause if the response does not say how long to wait.
@@ -332,7 +332,7 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 			backoff.WithInitialInterval(least*5/4),
 			backoff.WithRandomizationFactor(0.2), // so from least to half as much again
 			backoff.WithMultiplier(2),
-			backoff.WithMaxInterval(a.maxPause),
+			backoff.WithMaxInterval(a.longest),
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
@@ -378,13 +378,12 @@ func temporary(err error) bool {
 const (
 	defaultRetries     = 3
 	defaultRetryWithin = 6 * time.Hour
-	defaultMaxPause    = time.Hour
-	defaultProbeEvery  = time.Hour
+	defaultMaxCooldown = time.Hour
 )
 
-// longestQuarantine returns ProbeEvery or its default.
-func (t *Transport) longestQuarantine() time.Duration {
-	return positive(t.ProbeEvery, defaultProbeEvery)
+// longestCooldown returns MaxCooldown or its default.
+func (t *Transport) longestCooldown() time.Duration {
+	return positive(t.MaxCooldown, defaultMaxCooldown)
 }
 
 // positive returns a duration if it is positive, or else the other.

@@ -18,7 +18,7 @@ func TestThrottledRequestIsRetriedWhenThePauseIsOver(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		header []string
-		most   time.Duration // MaxPause
+		most   time.Duration // MaxCooldown
 		want   time.Duration
 	}{
 		{"seconds", []string{"Retry-After", "90"}, 0, 90 * time.Second},
@@ -34,8 +34,8 @@ func TestThrottledRequestIsRetriedWhenThePauseIsOver(t *testing.T) {
 		{"date without a zone", []string{"Retry-After", "2000-01-01 00:02:00"}, 0, 2 * time.Minute},
 		{"date that never comes", []string{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}, 0, time.Hour},
 		{"longer than an hour", []string{"Retry-After", "3601"}, 0, time.Hour},
-		{"longer than MaxPause", []string{"Retry-After", "90"}, time.Minute, time.Minute},
-		{"as MaxPause allows", []string{"Retry-After", "7200"}, 3 * time.Hour, 2 * time.Hour},
+		{"longer than MaxCooldown", []string{"Retry-After", "90"}, time.Minute, time.Minute},
+		{"as MaxCooldown allows", []string{"Retry-After", "7200"}, 3 * time.Hour, 2 * time.Hour},
 		{"more than a Duration holds", []string{"Retry-After", "9223372037"}, 0, time.Hour},
 		{"a year of milliseconds", []string{"Retry-After", "31536000000"}, 0, time.Hour},
 	} {
@@ -43,7 +43,7 @@ func TestThrottledRequestIsRetriedWhenThePauseIsOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := rationtest.NewAPI(rationtest.Throttling(1, row.header...))
 				pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))
-				client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, MaxPause: row.most}}
+				client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, MaxCooldown: row.most}}
 				resp := rationtest.Get(t, client, "http://api.test/")
 				require.Equal(t, http.StatusOK, resp.StatusCode)
 				require.Equal(t, []time.Duration{0, row.want}, api.Times())
@@ -102,7 +102,7 @@ func TestRefusalWithoutAWaitPausesLongerEachTime(t *testing.T) {
 func TestPausesWithoutARetryAfterAreCappedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Throttling(1))
-		client := &http.Client{Transport: &ration.Transport{Base: api, MaxPause: 100 * time.Millisecond,
+		client := &http.Client{Transport: &ration.Transport{Base: api, MaxCooldown: 100 * time.Millisecond,
 			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}}
 		rationtest.Get(t, client, "http://api.test/")
 		require.Equal(t, []time.Duration{0, 100 * time.Millisecond}, api.Times())

@@ -28,10 +28,10 @@ import (
 // above the http.Transport: a layer below it that retries would spend quota unseen. A
 // cache belongs above it, so that a hit spends none.
 //
-// It reads every response as Provider describes. A throttled response, such as a 429, pauses
-// the affected account, all accounts or one endpoint, for the whole fleet. The request is
-// retried if its body can be read again: at once if another account can take it, and
-// otherwise when the pause is over. A token whose account is not paid for is quarantined. The quota that a response reports is compared with the
+// It reads every response as Provider describes. After a throttled response, such as a 429, what it is about
+// cools down for the whole fleet: an account, all accounts or one endpoint. Then one request probes it, and behind that the others leave by a
+// slow start. The request is retried if its body can be read again: at once if another account can take it, and
+// otherwise when the cooldown is over, which costs it none of its retries. A token whose account is not paid for is quarantined. The quota that a response reports is compared with the
 // log: units that a competing client has spent are recorded, and if the provider announces
 // another limit the fleet adopts it.
 //
@@ -39,10 +39,10 @@ import (
 // served, its caller gets the provider's response. A token is quarantined if another one is
 // served the same request, after bare 401s two such requests, or if the provider calls it
 // invalid for 20 requests in a row without serving it. Then one request of the whole fleet probes
-// it, after 1 s and at ever longer intervals up to ProbeEvery; a success ends the quarantine.
+// it, after 1 s and at ever longer intervals up to MaxCooldown; a success ends the quarantine.
 //
 // After a server error or a failed connection the request is retried, after a pause that
-// grows, if it is idempotent: by its method, or by an Idempotency-Key. Every attempt books
+// grows, if it is idempotent: by its method, or by an Idempotency-Key. A host that nobody reaches cools down. Every attempt books
 // a slot of its own. If no attempt succeeds the caller gets the provider's own response.
 //
 // Only hosts that the caller chose get a token. A redirect to another host, or from https
@@ -90,14 +90,11 @@ type Transport struct {
 	// AttemptTimeout bounds each attempt, from its slot to the last byte of the response.
 	// Zero: no bound but the request's context.
 	AttemptTimeout time.Duration
-	// MaxPause bounds the pause that a response asks for, so that one wrong response cannot
-	// stop a fleet for a day. After that one request of the fleet tries whether the account's pause is
-	// over, and the others wait for its response. Zero: 1 h.
-	MaxPause time.Duration
-	// ProbeEvery is the longest quarantine of a rejected token, after which one request tries it
-	// again. The first is 1 s, and each that follows without a success twice as long. An unpaid
-	// token is quarantined for ProbeEvery at once. Zero: 1 h.
-	ProbeEvery time.Duration
+	// MaxCooldown is how long anything is left alone that was refused, at most, so that one wrong response cannot stop a fleet for a
+	// day: an account, an endpoint, a rejected token. Then one request of the fleet tries it, and the others wait for its response. A
+	// cooldown whose length is not told is 1 s, and each that follows without a success twice as long; a token that
+	// is not paid for is quarantined for MaxCooldown at once. Zero: 1 h.
+	MaxCooldown time.Duration
 	// OnGrant is called when a request's slot has come, before the request is sent. It must
 	// not block. Nil: nothing is called.
 	OnGrant func(*http.Request, Grant)
@@ -114,7 +111,8 @@ type Transport struct {
 // again is not repeated. Another attempt because a token is invalid is not one of these. The zero
 // RetryPolicy is the default. It must not be changed after first use.
 type RetryPolicy struct {
-	// Max is how often a request is tried again at the most. Zero: 3. Negative: never.
+	// Max is how often a request is tried again at the most for what is its own: a server error, a connection that broke. That what it
+	// wants cools down is not. Zero: 3. Negative: never, for whatever reason.
 	Max int
 	// Within bounds the time from the first response to the last retry. Zero: 6 h.
 	Within time.Duration
@@ -260,7 +258,7 @@ func (t *Transport) check() error {
 		field string
 		value time.Duration
 	}{
-		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxPause", t.MaxPause}, {"ProbeEvery", t.ProbeEvery},
+		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxCooldown", t.MaxCooldown},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("ration: Transport.%s is %v: it must not be negative", d.field, d.value)

@@ -261,8 +261,7 @@ func TestFieldsThatCannotBeMeantAreErrors(t *testing.T) {
 	for want, spoil := range map[string]func(*ration.Transport, *ration.Budget){
 		"Transport.Retries.Within": func(t *ration.Transport, _ *ration.Budget) { t.Retries.Within = -1 },
 		"Transport.AttemptTimeout": func(t *ration.Transport, _ *ration.Budget) { t.AttemptTimeout = -1 },
-		"Transport.MaxPause":       func(t *ration.Transport, _ *ration.Budget) { t.MaxPause = -1 },
-		"Transport.ProbeEvery":     func(t *ration.Transport, _ *ration.Budget) { t.ProbeEvery = -1 },
+		"Transport.MaxCooldown":    func(t *ration.Transport, _ *ration.Budget) { t.MaxCooldown = -1 },
 		"Transport.Hosts":          func(t *ration.Transport, _ *ration.Budget) { t.Hosts = []string{} },
 		"MaxWait":                  func(_ *ration.Transport, b *ration.Budget) { b.MaxWait = -1 },
 	} {

@@ -29,6 +29,8 @@ type Description struct {
 	// that ends comes first.
 	Pauses      []Pause
 	Quarantined []Quarantine
+	// Spent are the pauses of windows that are spent, as the provider says: nothing was refused.
+	Spent []Pause
 	// Workers are those that named themselves: see [StatusRequest]. The one that was heard
 	// of last comes last.
 	Workers []Worker
@@ -39,6 +41,8 @@ type DescribedAccount struct {
 	// Usage is what is used of each of the effective limits. It has none if the account was
 	// never booked under any.
 	Usage
+	// SpentUntil is when a window has room again that is spent as the provider says, in place of PausedUntil. Zero: none is.
+	SpentUntil time.Time
 	// Label is the account's, if a worker gave it one.
 	Label string
 	// Card has the effective limits, as the store keeps them. Zero: the account was never booked under any.

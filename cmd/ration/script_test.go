@@ -271,3 +271,31 @@ func TestThePrintedUndoOfAnEndpointWorks(t *testing.T) {
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	}
 }
+
+// A window that a success reports as spent is no pause to anybody: the account is spent until its reset, and there is nothing to undo.
+func TestASpentWindowIsNoPause(t *testing.T) {
+	server := redistest.Start(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("RateLimit-Policy", `"default";q=100;w=600`)
+		w.Header().Set("RateLimit", `"default";r=0;t=300`)
+	}))
+	defer api.Close()
+	var told []ration.Event
+	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1000)}, Store: &ration.RedisStore{Client: server.Client(t)},
+		OnEvent: func(e ration.Event) { told = append(told, e) }}
+	token := ration.NewToken(secret)
+	token.Label = "ann"
+	resp, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, token)}}).Get(api.URL)
+	require.NoError(t, err)
+	resp.Body.Close()
+	usage, err := budget.Usage(t.Context(), token)
+	require.NoError(t, err)
+	require.InDelta(t, 300, usage.PausedUntil.Sub(usage.Now).Seconds(), 2, "its callers wait")
+	for _, e := range told {
+		require.NotEqual(t, ration.Paused, e.Kind)
+	}
+	_, out, _ := ask("", "status", "-redis", "redis://"+server.Addr)
+	require.Contains(t, out, "spent")
+	require.NotContains(t, out, "paused")
+	require.NotContains(t, out, "ration resume")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ration-go/ration/store"
 )
@@ -47,7 +48,11 @@ func (s *Store) describePauses(ctx context.Context, d *store.Description) error 
 		more = status.More && status.Version != known
 	}
 	for _, p := range pauses {
-		if p.Until.After(d.Now) {
+		switch {
+		case !p.Until.After(d.Now):
+		case p.Kind == store.PauseSpent:
+			d.Spent = append(d.Spent, p)
+		default:
 			d.Pauses = append(d.Pauses, p)
 		}
 	}
@@ -106,6 +111,14 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 			return err
 		}
 		d.Accounts = append(d.Accounts, part...)
+	}
+	for i := range d.Accounts {
+		a := &d.Accounts[i]
+		for _, p := range d.Spent {
+			if p.Key == "" && (p.Account == "" || p.Account == a.Account) && p.Until.Equal(a.PausedUntil) {
+				a.PausedUntil, a.SpentUntil = time.Time{}, p.Until
+			}
+		}
 	}
 	slices.SortFunc(d.Accounts, func(a, b store.DescribedAccount) int { return strings.Compare(a.Account, b.Account) })
 	return nil

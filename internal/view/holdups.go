@@ -51,6 +51,8 @@ func StateOf(d *store.Description, a store.DescribedAccount, l store.LimitUsage)
 		return StateQuarantined, Printable(q.Reason) + tried(q), time.Time{}
 	case a.PausedUntil.After(a.Now): // also by a pause of all
 		return StatePaused, "paused", a.PausedUntil
+	case a.SpentUntil.After(a.Now):
+		return StateSpent, "spent", a.SpentUntil
 	case l.Remaining == 0:
 		return StateSpent, "spent", l.FreeAt
 	}

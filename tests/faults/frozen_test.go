@@ -31,7 +31,7 @@ var hostileWaits = []string{
 }
 
 // requireBoundedPause refuses the first request with the values of Retry-After, and
-// fails unless the pause is from nothing to MaxPause, and over then for the fleet.
+// fails unless the pause is from nothing to MaxCooldown, and over then for the fleet.
 func requireBoundedPause(t *testing.T, values ...string) {
 	t.Helper()
 	const most = time.Minute
@@ -49,7 +49,7 @@ func requireBoundedPause(t *testing.T, values ...string) {
 		ours.Store = store
 		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
 		for _, b := range []*ration.Budget{ours, theirs} {
-			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a")), MaxPause: most}}
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a")), MaxCooldown: most}}
 			resp := rationtest.Get(t, client, "http://api.test/")
 			require.Equal(t, http.StatusOK, resp.StatusCode)
 			require.LessOrEqual(t, time.Since(api.Begun), most)

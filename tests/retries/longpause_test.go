@@ -15,7 +15,7 @@ import (
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
-// A pause that is longer than MaxPause is tried by one request of the fleet, not by each caller. When it is over, all leave
+// A pause that is longer than MaxCooldown is tried by one request of the fleet, not by each caller. When it is over, all leave
 // as the limits allow, or two seconds apart if it was of all accounts.
 func TestALongPauseIsTriedByOneRequest(t *testing.T) {
 	for _, row := range []struct {

@@ -85,7 +85,7 @@ func (p *scriptedProvider) run(t *testing.T, plans []requestPlan, pooled []ratio
 		b.Store = store
 		b.OnEvent = func(notice ration.Event) { p.recordQuarantine(notice, n, pooled) }
 		transports = append(transports, &ration.Transport{Base: p.worker(n), Pool: ration.NewPool(b, pooled...), Provider: &scriptedDialect,
-			AttemptTimeout: attemptTimeout, ProbeEvery: probeEvery})
+			AttemptTimeout: attemptTimeout, MaxCooldown: probeEvery})
 	}
 	var callers sync.WaitGroup
 	all := make([][]*rationtest.Body, len(plans))
