@@ -282,7 +282,10 @@ func TestAnEndpointThatRefusesStopsNoOther(t *testing.T) {
 		b.Limits = []ration.Limit{parsed(t, "600/1m")}
 		var events []string
 		var mu sync.Mutex
-		workers := []*ration.Budget{b, rationtest.Peer(b), rationtest.Peer(b)}
+		workers := []*ration.Budget{b}
+		for range 5 {
+			workers = append(workers, rationtest.Peer(b))
+		}
 		var refusals []time.Duration
 		calls := map[string][]time.Duration{} // of each token in the last minute
 		api := answering(func(at time.Duration, req *http.Request) rationtest.Reply {
@@ -296,10 +299,10 @@ func TestAnEndpointThatRefusesStopsNoOther(t *testing.T) {
 			return rationtest.Reply{Status: 200, Header: header}
 		})
 		var tokens []ration.Token
-		for i := range 8 {
+		for i := range 24 {
 			tokens = append(tokens, ration.NewToken(fmt.Sprint("t", i)))
 		}
-		const lasts = 4 * time.Hour
+		const lasts = 2 * time.Hour
 		served := 0
 		var group sync.WaitGroup
 		for _, of := range workers {
@@ -331,13 +334,49 @@ func TestAnEndpointThatRefusesStopsNoOther(t *testing.T) {
 			}
 		}
 		group.Wait()
-		possible := 3 * 5 * int(lasts/(10*time.Second+40*time.Millisecond))
+		possible := len(workers) * 5 * int(lasts/(10*time.Second+40*time.Millisecond))
 		t.Logf("%d served, of the others alone %d are possible; refused at %v", served, possible, refusals)
 		for _, e := range events {
 			t.Log(e)
 		}
 		require.Greater(t, float64(served), 0.95*float64(possible))
-		require.LessOrEqual(t, len(refusals), 24)
+		after := slices.DeleteFunc(slices.Clone(refusals), func(at time.Duration) bool { return at < time.Minute })
+		require.LessOrEqual(t, len(refusals)-len(after), 24, "until it is known what they are about")
+		for i, at := range after {
+			if i > 0 {
+				require.Greater(t, at-after[i-1], 55*time.Minute, "one an hour")
+			}
+		}
 		require.Empty(t, events)
 	})
+}
+
+// The limit is right, and the API refuses for a while all the same: in the window behind the pause as much is served as the limit allows.
+func TestASlowStartBehindAToldPauseOfARightLimitCostsLittle(t *testing.T) {
+	for _, row := range []struct {
+		told   string
+		refuse time.Duration // from two windows on
+	}{{"1000/1h", 10 * time.Minute}, {"100/10s", 10 * time.Second}, {"50/1s", time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			limit := parsed(t, row.told)
+			from := 2*limit.Window + limit.Window/2
+			var served []time.Duration
+			api := answering(func(at time.Duration, _ *http.Request) rationtest.Reply {
+				if left := from + row.refuse - at; at >= from && left > 0 {
+					return rationtest.Reply{Status: 429, Header: []string{"Retry-After", fmt.Sprint(left.Seconds())}}
+				}
+				served = append(served, at)
+				return rationtest.Served
+			})
+			crawl(t, 64, 6*limit.Max, item, clientOf(api, limit))
+			n := 0
+			for _, at := range served {
+				if at >= from+row.refuse && at < from+row.refuse+limit.Window {
+					n++
+				}
+			}
+			t.Logf("%s: %d served in the window behind the pause, which has %d", row.told, n, limit.Max)
+			require.GreaterOrEqual(t, n, limit.Max*98/100)
+		})
+	}
 }
