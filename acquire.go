@@ -10,6 +10,7 @@ import (
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -58,6 +59,7 @@ type acquisition struct {
 	waits      []rationtrace.Wait // what the request has waited for
 	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
 	wasLate    bool               // a slot has passed while its token's source was asked
+	begun      time.Time          // when it began to wait for a pause of a part; zero: it has not
 	cooling    *cooldown.Pause    // of a part that the request is the one to probe; nil: it is not
 }
 
@@ -65,7 +67,7 @@ type acquisition struct {
 type unpaused struct {
 	excluded []string      // the others, those that the request excludes among them
 	after    time.Duration // how long it takes until the first pause ends; zero: no account is paused
-	resumes  int64         // the budget's, from before that was found
+	known    *fleet.State  // from before that was found
 }
 
 // run takes the steps to a grant in turn. If what one step found no longer holds after another, it
@@ -82,7 +84,7 @@ func (a *acquisition) run(grant *Grant) (err error) {
 	}
 
 	for {
-		may := unpaused{excluded: a.excluded, resumes: b.fleet.State().Resumes}
+		may := unpaused{excluded: a.excluded, known: b.fleet.State()}
 		if b.fleet.Keys.Any.Load() {
 			if may, err = a.passPauses(may); err != nil {
 				return err
@@ -117,7 +119,10 @@ func (a *acquisition) run(grant *Grant) (err error) {
 func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 	b := a.Pool.budget
 	for b.fleet.Keys.Any.Load() && !a.Pool.excludesAll(a.excluded) {
-		resumes, now := b.fleet.State().Resumes, b.durable.Now()
+		if a.ctx.Err() != nil {
+			return unpaused{}, flight.Ended(a.ctx)
+		}
+		known, now := b.fleet.State(), b.durable.Now()
 		keys := cooldown.KeysOf(a.req, a.scopes)
 		only := a.Pool.onlyAccount()
 		if over, found := b.fleet.Keys.Unprobed(keys, only, now); found {
@@ -133,7 +138,8 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 				if wait <= 0 {
 					break
 				}
-				return may, b.waitWithin(a.ctx, wait, -1, rationtrace.Wait{Reason: rationtrace.Cooldown, Until: now.Add(wait)}, &a.waits)
+				never := func() bool { return false }
+				return may, b.waitWithin(a.ctx, wait, a.waitsSince(), never, rationtrace.Wait{Reason: rationtrace.Cooldown, Until: now.Add(wait)}, &a.waits)
 			}
 			paused = append(paused, a.excluded...)
 			if !a.Pool.excludesAll(paused) {
@@ -148,7 +154,7 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 		if all.Kind == store.PauseProbed { // it ends when the probe's response comes, of which no message may tell
 			length = min(length, fleet.ConfirmAfter)
 		}
-		if err := b.waitWithin(a.ctx, length, resumes, why, &a.waits); err != nil {
+		if err := b.waitWithin(a.ctx, length, a.waitsSince(), b.partsChanged(known), why, &a.waits); err != nil {
 			return unpaused{}, err
 		}
 		if all.Kind == store.PauseProbed {
@@ -156,6 +162,14 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 		}
 	}
 	return may, nil
+}
+
+// waitsSince returns when it began to wait for pauses of parts, which is now if it has not.
+func (a *acquisition) waitsSince() time.Time {
+	if a.begun.IsZero() {
+		a.begun = time.Now()
+	}
+	return a.begun
 }
 
 // book books a slot of an open account, and waits for it, until the first pause ends.
@@ -184,7 +198,8 @@ func (a *acquisition) waitAfter(failed error, may unpaused) error {
 		return nil // the pool has just lost its last account that is not paused
 	case may.after > 0 && a.ctx.Err() == nil && outOfTime(failed):
 		// The pause of an account ends before another account has a slot.
-		return a.Pool.budget.waitWithin(a.ctx, may.after, may.resumes, rationtrace.Wait{Reason: rationtrace.Cooldown}, &a.waits)
+		b := a.Pool.budget
+		return b.waitWithin(a.ctx, may.after, a.waitsSince(), b.partsChanged(may.known), rationtrace.Wait{Reason: rationtrace.Cooldown}, &a.waits)
 	}
 	return failed
 }
@@ -217,11 +232,16 @@ func (a *acquisition) mayLeave(grant *Grant) bool {
 	b, now := a.Pool.budget, a.Pool.budget.durable.Now()
 	keys := cooldown.KeysOf(a.req, grant.scopes)
 	if probe := a.cooling; probe != nil {
-		if b.fleet.Keys.Last(probe.Key, probe.Account).Until.Equal(probe.Until) {
-			grant.cooling = probe
+		last := b.fleet.Keys.Last(probe.Key, probe.Account)
+		if !last.Until.Equal(probe.Until) && last.Kind == store.PauseProbed { // another has claimed it, whose slot may be far
+			probe = b.claimKey(a.ctx, last)
+		} else if !last.Until.Equal(probe.Until) {
+			probe = nil
+		}
+		if grant.cooling = probe; probe != nil {
 			keys = slices.DeleteFunc(keys, func(key cooldown.Key) bool { return key == probe.Key })
 		}
-		a.cooling = nil // or it has lasted too long, and another probes
+		a.cooling = nil
 	}
 	paused, _, all := b.fleet.Keys.Excluded(keys, now)
 	if !all.Until.IsZero() || slices.Contains(paused, grant.account.ID) {

@@ -2,8 +2,12 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -51,6 +55,8 @@ type cooling struct {
 	cause    string
 	sent     time.Time // when the request left, on the store's clock
 	probe    *cooldown.Pause
+	here     bool // only this process keeps it
+	unsaid   bool // nothing says what it is about
 	recorded bool // whether the store has all that was asked for
 	// explained is set if the request had left before the subject began to cool down.
 	explained bool
@@ -63,8 +69,16 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 		return last.Until.Sub(now)
 	}
 
-	if last.Kind == store.PauseCooldown && s.key == "" && b.evidence.ServedSince(s.account, last.Until, now) {
-		last.Kind = store.PauseServed
+	if probes {
+		last.Row, last.SlowStart = c.probe.Row, max(last.SlowStart, c.probe.SlowStart)
+	}
+	if account := s.account; last.Kind == store.PauseCooldown && s.key == "" {
+		if b.isShared(account) {
+			account = "" // whose calls are those of all
+		}
+		if b.evidence.ServedSince(account, last.Until, now) {
+			last.Kind = store.PauseServed
+		}
 	}
 	r := store.PauseRequest{Account: s.account, Key: string(s.key), Row: last.InRow(now), Kind: c.kind, Cause: causeFor(c.cause)}
 	length := c.length
@@ -81,16 +95,23 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 	} else if !c.explained || r.Row == 0 {
 		r.Row = min(r.Row+1, mostInRow)
 	}
-	if probes {
+	if probes && last.Until.Equal(c.probe.Until) {
 		r.Replaces = c.probe.Until
 	}
 
-	if s.key != "" {
+	if c.here {
+		b.fleet.PauseHere(r)
+	} else if s.key != "" {
 		b.fleet.PauseAnyway(ctx, r)
 	} else if _, err := b.fleet.Pause(ctx, r); err != nil {
 		c.recorded = false
 	}
 	return r.For
+}
+
+// isShared reports whether an account is charged with every request.
+func (b *Budget) isShared(account string) bool {
+	return slices.ContainsFunc(b.Shared, func(s SharedAccount) bool { return s.ID == account })
 }
 
 // doubtFrom is from how many cooldowns in a row on they are lengthened though their waits were told.
@@ -130,6 +151,11 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		}
 	}
 	c.explained = explained
+	if c.unsaid && target.Account && len(target.Keys) == 0 {
+		if last := b.lastPause(subject{account: grant.account.ID}); last.Kind == store.PauseCooldown {
+			b.evidence.CoolsDown(cooldown.EndpointKey(a.req), grant.account.ID, last.Until)
+		}
+	}
 	return c.recorded
 }
 
@@ -141,8 +167,7 @@ const keyProbeFor = 5 * time.Second
 func (b *Budget) claimKey(ctx context.Context, over cooldown.Pause) (probe *cooldown.Pause) {
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
-	until, claimed := b.fleet.Replace(ctx, store.PauseRequest{Account: over.Account, Key: string(over.Key), For: keyProbeFor, Replaces: over.Until,
-		SlowStart: over.SlowStart, Row: over.Row, Kind: store.PauseProbed, Cause: over.Cause})
+	until, claimed := b.replace(ctx, &over, store.PauseProbed, keyProbeFor)
 	if !claimed {
 		return nil
 	}
@@ -165,8 +190,16 @@ func (b *Budget) endCooling(ctx context.Context, g *Grant) {
 	g.cooling = nil
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
-	_, _ = b.fleet.Replace(ctx, store.PauseRequest{Account: probe.Account, Key: string(probe.Key), Replaces: probe.Until, // now
-		SlowStart: probe.SlowStart, Row: probe.Row, Kind: store.PauseServed, Cause: probe.Cause})
+	_, _ = b.replace(ctx, probe, store.PauseServed, 0)
+}
+
+// replace replaces a pause by one of another kind.
+func (b *Budget) replace(ctx context.Context, p *cooldown.Pause, kind store.PauseKind, length time.Duration) (until time.Time, replaced bool) {
+	r := store.PauseRequest{Account: p.Account, Key: string(p.Key), For: length, Replaces: p.Until, SlowStart: p.SlowStart, Row: p.Row, Kind: kind, Cause: p.Cause}
+	if p.Here {
+		return b.fleet.ReplaceHere(r)
+	}
+	return b.fleet.Replace(ctx, r)
 }
 
 // scopeByEvidence returns what a refusal is about that does not say it.
@@ -191,15 +224,17 @@ func (a *attempts) scopeByEvidence(f *provider.Feedback, grant Grant) provider.S
 // the endpoint alone goes on.
 func (b *Budget) narrow(req *http.Request, g *Grant) {
 	now := b.durable.Now()
-	for account, key := range b.evidence.Served(cooldown.EndpointKey(req), g.account.ID, g.Slot, now) {
-		last := b.lastPause(subject{account: account})
-		if !last.Until.After(now) && last.InRow(now) == 0 {
-			continue
+	for _, one := range b.evidence.Served(cooldown.EndpointKey(req), g.account.ID, g.Slot, now) {
+		last := b.lastPause(subject{account: one.Account})
+		if !last.Until.Equal(one.Until) || last.Kind != store.PauseCooldown || !last.Until.After(now) {
+			continue // it is over, or another's
 		}
+		parts := b.fleet.Keys.Of(one.Account, now)
 		ctx, stop := b.durable.Soon(req.Context())
-		if last.Until.After(now) && b.fleet.Resume(ctx, store.ResumeRequest{Account: account}) == nil {
-			b.fleet.PauseAnyway(ctx, store.PauseRequest{Account: account, Key: string(key), For: last.Until.Sub(now), SlowStart: last.SlowStart,
-				Row: last.Row, Cause: last.Cause})
+		if b.fleet.Resume(ctx, store.ResumeRequest{Account: one.Account}) == nil {
+			for _, p := range append(parts, store.Pause{Account: one.Account, Key: string(one.Key), Until: last.Until, SlowStart: last.SlowStart, Row: last.Row, Cause: last.Cause}) {
+				b.fleet.PauseAnyway(ctx, store.PauseRequest{Account: p.Account, Key: p.Key, For: p.Until.Sub(now), SlowStart: p.SlowStart, Row: p.Row, Kind: p.Kind, Cause: p.Cause})
+			}
 		}
 		stop()
 	}
@@ -212,22 +247,31 @@ const (
 	longestHostCooldown = time.Minute
 )
 
+// notConnected reports whether a failure is that there was no connection, so that nobody has seen the request.
+func notConnected(err error) bool {
+	if dial, found := errors.AsType[*net.OpError](err); found {
+		return dial.Op == "dial"
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
 // coolHost has a host cool down which has served nothing for long, or the request's last attempt did not reach, and reports whether it does:
-// the request then waits for it. Cause is what failed.
-func (a *attempts) coolHost(grant Grant, cause string, notConnected bool) bool {
+// the request then waits for it. Cause is what failed. Without a response the process's own network may be at fault, so it alone keeps that.
+func (a *attempts) coolHost(grant Grant, cause string, failure error) bool {
 	b := a.transport.Pool.budget
 	s := subject{key: cooldown.HostKey(a.req)}
 	failed, last := b.reach.Failed(a.req.URL.Host), b.lastPause(s)
 	probes := s.isProbedBy(grant.cooling)
 	explained := !probes && grant.Slot.Before(last.Until) && last.Kind != store.PauseServed
-	lastTry := notConnected && a.retries <= 0 && failed > a.count
+	lastTry := failure != nil && notConnected(failure) && a.policy.Max >= 0 && a.retries <= 0 && failed > a.count
 	if failed < notReachedFrom && !probes && !explained && !lastTry {
 		return false
 	}
 
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
-	c := cooling{longest: min(a.longest, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling}
+	c := cooling{longest: min(a.longest, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling,
+		took: max(0, b.durable.Now().Sub(grant.Slot)), here: failure != nil}
 	a.paused = b.cool(ctx, s, &c)
 	return true
 }

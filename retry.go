@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -140,7 +139,7 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 	if wait > 0 {
 		deadline, _ := ctx.Deadline()
 		b := a.transport.Pool.budget
-		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.fleet.State().Resumes, rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
+		if time.Until(deadline) < wait || b.sleepUnless(ctx, wait, b.resumed(b.fleet.State()), rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
 			closeBody(again)
 			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
 		}
@@ -155,7 +154,7 @@ func (a *attempts) afterFailure(err error, grant Grant) decision {
 		return decision{}
 	}
 	retry := a.repeatable() && temporary(err)
-	if retry && a.coolHost(grant, err.Error(), notConnected(err)) {
+	if retry && a.coolHost(grant, err.Error(), err) {
 		return a.cooled()
 	}
 	return a.rest(retry)
@@ -231,7 +230,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case f.Refused:
 		return a.afterThrottled(resp, &f, grant)
 	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
-		if a.repeatable() && isGateway(resp.StatusCode) && a.coolHost(grant, causeOf(resp, &f, grant), false) {
+		if a.repeatable() && isGateway(resp.StatusCode) && a.coolHost(grant, causeOf(resp, &f, grant), nil) {
 			return a.cooled()
 		}
 		return a.rest(a.repeatable())
@@ -266,7 +265,7 @@ func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, gra
 	case f.Reason == provider.ReasonOverload && !a.repeatable():
 		next.retry = false
 	case f.Reason == provider.ReasonOverload && !c.told:
-		if isGateway(resp.StatusCode) && a.coolHost(grant, a.cause, false) {
+		if isGateway(resp.StatusCode) && a.coolHost(grant, a.cause, nil) {
 			return a.cooled()
 		}
 		next.wait = alone()
@@ -276,7 +275,7 @@ func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, gra
 	several := f.Reason == provider.ReasonSecondary && b.fleet.Secondary.Refused(grant.account.ID, time.Now())
 	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	if scope == "" && f.Reason != provider.ReasonOverload {
-		scope = a.scopeByEvidence(f, grant)
+		scope, c.unsaid = a.scopeByEvidence(f, grant), true
 	}
 	if recorded := a.pauseTarget(f, scope, grant, &c); !recorded || a.paused <= 0 {
 		next.wait = alone() // at least this request keeps the pause
@@ -337,14 +336,6 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 		)
 	}
 	return min(max(a.pauses.NextBackOff(), least), longest)
-}
-
-// notConnected reports whether a failure is that there was no connection, so that nobody has seen the request.
-func notConnected(err error) bool {
-	if dial, found := errors.AsType[*net.OpError](err); found {
-		return dial.Op == "dial"
-	}
-	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // idempotent reports whether a request has the same effect if it is sent twice.

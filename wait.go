@@ -163,15 +163,27 @@ func (w *waiter) charge() (err error) {
 	return err
 }
 
-// waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
-// resumes were so many, and adds to the waits. If the caller may not wait that long it returns an
-// *ExhaustedError at once.
-func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
-	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
+// waitWithin sleeps for a time, without a slot, or until something holds, for a caller that has begun to wait then, and adds to the waits. If
+// the caller may not wait that long it returns an *ExhaustedError at once.
+func (b *Budget) waitWithin(ctx context.Context, length time.Duration, begun time.Time, until func() bool, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: begun}
 	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
 		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline, Wait: why}
 	}
-	return b.sleepUnlessResumed(ctx, length, resumes, why, waits)
+	return b.sleepUnless(ctx, length, until, why, waits)
+}
+
+// resumed reports whether anything was resumed since that state.
+func (b *Budget) resumed(since *fleet.State) func() bool {
+	return func() bool { return b.fleet.State().Resumes != since.Resumes }
+}
+
+// partsChanged reports likewise, also whether a pause of a part was ended or shortened.
+func (b *Budget) partsChanged(since *fleet.State) func() bool {
+	return func() bool {
+		now := b.fleet.State()
+		return now.Resumes != since.Resumes || now.Parts != since.Parts
+	}
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the context's
@@ -216,17 +228,16 @@ func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	return why
 }
 
-// sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
-// were so many, if that is not negative, and adds to the waits.
-func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+// sleepUnless sleeps for a time, or until something holds that the fleet's state tells, and adds to the waits.
+func (b *Budget) sleepUnless(ctx context.Context, length time.Duration, until func() bool, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
 	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
 	defer func() { *waits = wait.end(*waits) }()
 	if length >= watchFrom {
 		defer b.fleet.Watch()()
 	}
 	for due := time.Now().Add(length); ; {
-		wake := b.fleet.Woken() // before the look, or a resumption after it would wake nobody
-		if resumes >= 0 && b.fleet.State().Resumes != resumes {
+		wake := b.fleet.Woken() // before the look, or a change after it would wake nobody
+		if until() {
 			return nil
 		}
 		switch sleep(ctx, time.Until(due), wakers{status: wake}) {

@@ -28,7 +28,7 @@ type PauseRequest struct {
 	// not come at once. It is of all slots of the account or, if Account is empty, of all accounts, that are booked until it is over:
 	// the first puts off the next one by a step, and one in the n-th step, from 0, by SlowStart / 2^n, in whole microseconds. So
 	// there is one in the first step, then two, four, eight. One that a limit puts off further puts off no later one,
-	// and one that is cancelled is not given again. With a Key, which moves no slot, it is for the callers to keep to. At most 24 h.
+	// and one that is cancelled is not given again. A pause that begins when another is over begins anew. With a Key, which moves no slot, it is for the callers to keep to. At most 24 h.
 	// Zero: limits decide.
 	SlowStart time.Duration
 	// Row is how often it was paused in a row, as the callers count, from 0 to 1,000, and Kind what kind of pause it is. Status tells both.

@@ -297,13 +297,16 @@ func TestEvidence(t *testing.T) {
 			at := noon.Add(time.Duration(s.sent) * time.Second)
 			got := ""
 			if s.served {
-				for account, key := range e.Served(s.key, s.account, at, at) {
-					got += account + ":" + string(key)
+				for _, one := range e.Served(s.key, s.account, at, at) {
+					require.Equal(t, noon.Add(time.Hour), one.Until)
+					got += one.Account + ":" + string(one.Key)
 				}
 			} else if endpoint, all := e.Refused(s.key, s.account, at, at, false); all {
 				got = "all"
 			} else if endpoint {
 				got = "endpoint"
+			} else {
+				e.CoolsDown(s.key, s.account, noon.Add(time.Hour))
 			}
 			if i == 0 && !s.served && s.key == "c" {
 				continue // it only has what is served noted

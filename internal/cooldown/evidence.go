@@ -25,6 +25,7 @@ type Evidence struct {
 	mu      sync.Mutex // protects all below
 	served  map[part]time.Time
 	refused map[part]refusal
+	wholes  int       // of how many refused parts the account may cool down
 	last    time.Time // when anything was refused last
 }
 
@@ -37,7 +38,7 @@ type part struct {
 // A refusal is the last of a part.
 type refusal struct {
 	sent  time.Time // when the request left
-	whole bool      // the account cools down, for want of evidence
+	until time.Time // until when the account cools down, for want of evidence; zero: it does not
 	found bool      // it is about the endpoint
 }
 
@@ -47,7 +48,7 @@ const (
 	// remembered is how long a refusal does.
 	remembered = 2 * time.Hour
 	// mostParts bounds how many are known.
-	mostParts = 2000
+	mostParts = 20000
 )
 
 // Refused notes that a request was refused which left then. It returns whether the refusal is about the endpoint alone, and whether about
@@ -72,10 +73,13 @@ func (e *Evidence) Refused(key Key, account string, sent, now time.Time, hint bo
 			other = Later(other, at)
 		}
 	}
-	known := e.refused[part{key, account}].found
+	known := false
 	for p, r := range e.refused {
-		known = known || p.key == key && r.found
-		all = all || p.key == key && p.account != account && r.found && r.sent.After(itself)
+		if now.Sub(r.sent) > remembered {
+			continue
+		}
+		found := p.key == key && r.found && r.sent.After(itself)
+		known, all = known || found, all || found && p.account != account
 		if p.key != key && p.account == account && r.sent.Before(sent) && now.Sub(r.sent) < lately {
 			again = Later(again, r.sent)
 		}
@@ -85,13 +89,38 @@ func (e *Evidence) Refused(key Key, account string, sent, now time.Time, hint bo
 	if !again.IsZero() && otherLater.Before(again) && !itself.After(again) && !known {
 		endpoint = false // two endpoints, and nothing was served since
 	}
-	e.refused[part{key, account}] = refusal{sent: sent, whole: !endpoint, found: endpoint}
+	if !e.refused[part{key, account}].until.IsZero() {
+		e.wholes--
+	}
+	e.refused[part{key, account}] = refusal{sent: sent, found: endpoint}
 	return endpoint, endpoint && all
 }
 
-// Served notes that a request was served which left then. It returns the endpoints, by account, that alone are to go on cooling down in place
-// of their accounts.
-func (e *Evidence) Served(key Key, account string, sent, now time.Time) (alone map[string]Key) {
+// CoolsDown notes that an account cools down until then because of a refusal that may be about the endpoint alone.
+func (e *Evidence) CoolsDown(key Key, account string, until time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r, known := e.refused[part{key, account}]; known && !r.found {
+		if r.until.IsZero() {
+			e.wholes++
+		}
+		r.until = until
+		e.refused[part{key, account}] = r
+	}
+}
+
+// An Alone is an endpoint that alone is to go on cooling down, in place of its account, which does until then.
+type Alone struct {
+	// Key is the endpoint's, and Account the account's ID.
+	Key     Key
+	Account string
+	// Until is when the account's cooldown ends.
+	Until time.Time
+}
+
+// Served notes that a request was served which left then. It returns the endpoints that alone are to go on cooling down in place of their
+// accounts.
+func (e *Evidence) Served(key Key, account string, sent, now time.Time) (alone []Alone) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forget(now)
@@ -99,17 +128,18 @@ func (e *Evidence) Served(key Key, account string, sent, now time.Time) (alone m
 		return nil
 	}
 	e.served[part{key, account}] = sent
+	if e.wholes == 0 {
+		return nil
+	}
 	for p, r := range e.refused {
-		if !r.whole || p.key == key || p.account == account && sent.Before(r.sent) || p.account != account && e.isServed(p.key, now) ||
+		if r.until.IsZero() || p.key == key || p.account == account && sent.Before(r.sent) || p.account != account && e.isServed(p.key, now) ||
 			e.refusals(p.account) > 1 && p.account != account {
 			continue
 		}
-		r.whole, r.found = false, true
+		alone = append(alone, Alone{p.key, p.account, r.until})
+		r.until, r.found = time.Time{}, true
 		e.refused[p] = r
-		if alone == nil {
-			alone = make(map[string]Key)
-		}
-		alone[p.account] = p.key
+		e.wholes--
 	}
 	return alone
 }
@@ -151,6 +181,6 @@ func (e *Evidence) refusals(account string) (n int) {
 func (e *Evidence) forget(now time.Time) {
 	if e.refused == nil || !e.last.IsZero() && now.Sub(e.last) > remembered || len(e.served)+len(e.refused) > mostParts {
 		e.Any.Store(e.refused == nil && e.Any.Load())
-		e.served, e.refused, e.last = make(map[part]time.Time), make(map[part]refusal), now
+		e.served, e.refused, e.wholes, e.last = make(map[part]time.Time), make(map[part]refusal), 0, now
 	}
 }

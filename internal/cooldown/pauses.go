@@ -35,6 +35,9 @@ type Pause struct {
 	Key     Key
 	Account string
 
+	// Here is set if only this process keeps it.
+	Here bool
+
 	next float64 // the place in the slow start's order of the process's next caller; 0: it is not chosen
 }
 
@@ -74,7 +77,14 @@ const First = time.Second
 // Unknown returns how long the cooldown is behind so many in a row, if nothing tells: from least on, and up to a quarter more, so that
 // subjects that were refused together do not come back together.
 func Unknown(row int, least, longest time.Duration) time.Duration {
-	length := min(longest, max(First, least)<<min(row, 20))
+	length := max(First, least)
+	for range row {
+		if length >= longest {
+			break
+		}
+		length *= 2
+	}
+	length = min(length, longest)
 	return min(longest, length+rand.N(length/4+1))
 }
 
@@ -158,6 +168,27 @@ func (p *KeyPauses) Replace(by Pause) {
 	if one := p.keys[by.Key][by.Account]; one != nil {
 		*one = by
 		p.last = Later(p.last, one.known())
+	}
+}
+
+// SetHere notes that only this process keeps a pause.
+func (p *KeyPauses) SetHere(key Key, account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := p.keys[key][account]; one != nil {
+		one.Here = true
+	}
+}
+
+// Forget forgets a pause, if it ends then.
+func (p *KeyPauses) Forget(key Key, account string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := p.keys[key][account]; one != nil && one.Until.Equal(until) {
+		p.ends.Remove(keyPause{key, account})
+		if delete(p.keys[key], account); len(p.keys[key]) == 0 {
+			delete(p.keys, key)
+		}
 	}
 }
 
@@ -276,7 +307,7 @@ func (p *KeyPauses) Of(account string, now time.Time) (all []store.Pause) {
 	defer p.mu.RUnlock()
 	for key, accounts := range p.keys {
 		if one := accounts[account]; one != nil && one.Until.After(now) {
-			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, Row: one.Row, Kind: one.Kind, Cause: one.Cause})
+			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, SlowStart: one.SlowStart, Row: one.Row, Kind: one.Kind, Cause: one.Cause})
 		}
 	}
 	return all

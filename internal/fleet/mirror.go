@@ -338,7 +338,7 @@ func (m *Mirror) pause(c *change, p store.Pause) {
 	case known.Until.Equal(pause.Until):
 	case pause.Kind == store.PauseServed || known.Kind == store.PauseProbed && pause.Until.Before(known.Until):
 		m.Keys.Replace(pause) // callers that wait without a slot look again
-		c.Resumes, c.news.Review = c.Resumes+1, true
+		c.Parts, c.news.Review = c.Parts+1, true
 	case !p.Until.After(c.now) && known.Until.IsZero(): // it was over before anything was heard of it
 	case m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) && pause.IsTold() && p.Until.After(c.now):
 		c.news.Paused = append(c.news.Paused, p)
@@ -383,33 +383,64 @@ func (m *Mirror) Pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 
 // PauseAnyway is Pause for what only this process keeps if the store does not answer.
 func (m *Mirror) PauseAnyway(ctx context.Context, r store.PauseRequest) {
-	if _, err := m.Pause(ctx, r); err != nil {
-		now := m.Store.Now()
-		m.apply(now, func(c *change) {
-			m.pause(c, r.Pause(now.Add(r.For)))
-		})
-		m.Owner.Tell()
+	until, err := m.Pause(ctx, r)
+	if err == nil && !r.Replaces.IsZero() && !until.After(m.Store.Now()) { // what was to be replaced is lost
+		r.Replaces = time.Time{}
+		_, err = m.Pause(ctx, r)
+	}
+	if err != nil {
+		m.PauseHere(r)
 	}
 }
 
-// Replace has the store replace a pause of a part by another one, and reports whether the caller is the one of the fleet that did: so one
-// request probes, while the others wait. It returns the end of the pause that is in force.
+// PauseHere notes a pause for this process alone.
+func (m *Mirror) PauseHere(r store.PauseRequest) {
+	now := m.Store.Now()
+	m.apply(now, func(c *change) {
+		m.pause(c, r.Pause(now.Add(r.For)))
+		m.Keys.SetHere(cooldown.Key(r.Key), r.Account)
+	})
+	m.Owner.Tell()
+}
+
+// Replace has the store replace a pause by another one, and reports whether the caller is the one of the fleet that did: so one request
+// probes, while the others wait. It returns the end of the pause that is in force. Without the store it is the one of this process.
 func (m *Mirror) Replace(ctx context.Context, r store.PauseRequest) (until time.Time, replaced bool) {
 	r.Budget = m.Budget
 	defer m.beginChange()()
 	reply, err := m.Store.Pause(ctx, r)
-	if err != nil || reply.Version == reply.Before && !reply.Until.After(r.Replaces) {
-		return r.Replaces, true // or the store has lost it
+	switch {
+	case err != nil:
+		return m.ReplaceHere(r)
+	case reply.Version != reply.Before:
+		m.own(reply, func(c *change) {
+			if reply.Version > c.Status.Version { // or somebody has replaced it meanwhile
+				m.pause(c, r.Pause(reply.Until))
+			}
+		})
+		return reply.Until, true
+	case !reply.Until.After(r.Replaces): // the store has lost it
+		m.Keys.Forget(cooldown.Key(r.Key), r.Account, r.Replaces)
+		return r.Replaces, true
 	}
-	if reply.Version == reply.Before {
-		if m.Refresh(ctx) != nil { // by which pause it was replaced
-			r.Kind = store.PauseCooldown
-			m.apply(m.Store.Now(), func(c *change) { m.pause(c, r.Pause(reply.Until)) })
+	if m.Refresh(ctx) != nil { // by which pause it was replaced
+		r.Kind = store.PauseCooldown
+		m.apply(m.Store.Now(), func(c *change) { m.pause(c, r.Pause(reply.Until)) })
+	}
+	return reply.Until, false
+}
+
+// ReplaceHere is Replace for a pause of a part that only this process keeps.
+func (m *Mirror) ReplaceHere(r store.PauseRequest) (until time.Time, replaced bool) {
+	now, key := m.Store.Now(), cooldown.Key(r.Key)
+	until = now.Add(r.For)
+	m.apply(now, func(c *change) {
+		if replaced = m.Keys.Last(key, r.Account).Until.Equal(r.Replaces); replaced {
+			m.pause(c, r.Pause(until))
+			m.Keys.SetHere(key, r.Account)
 		}
-		return reply.Until, false
-	}
-	m.own(reply, func(c *change) { m.pause(c, r.Pause(reply.Until)) })
-	return reply.Until, true
+	})
+	return until, replaced
 }
 
 // Resume has the store end pauses and quarantines, and notes here that they ended.

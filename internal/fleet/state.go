@@ -23,6 +23,8 @@ type State struct {
 	// Resumes is how often anything was resumed, and LastResumed when that was last.
 	Resumes     int64
 	LastResumed time.Time
+	// Parts is how often a pause of a part was ended, or shortened.
+	Parts int64
 
 	pauses      table[string, cooldown.Pause] // of each account; of all: ""
 	quarantines table[quarantineKey, store.Quarantine]

@@ -43,6 +43,9 @@ func (p *pause) lengthen(until int64, r *store.PauseRequest, now int64) bool {
 	if r.Replaces.IsZero() && until <= max(now, p.paused) || !r.Replaces.IsZero() && p.paused != r.Replaces.UnixMicro() {
 		return false
 	}
+	if p.paused <= now {
+		p.last = 0 // another slow start
+	}
 	p.paused, p.slowStart = until, r.SlowStart.Microseconds()
 	return true
 }

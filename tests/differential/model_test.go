@@ -45,6 +45,9 @@ type modelPause struct {
 // pause lengthens the pause, and reports when it ends.
 func (p *modelPause) pause(now, length, step int64) int64 {
 	if until := now + length; until > p.until {
+		if p.until <= now {
+			p.last = 0
+		}
 		p.until, p.step = until, step
 	}
 	return p.until

@@ -20,9 +20,11 @@
 --                                  an account whose card was changed: card.lua
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
 --                                  when the pause was last changed
---   KEYS[1]:apart          hash    ACCOUNT, what pause.lua has beside the end of a pause
---                                  or a quarantine; 'ACCOUNT*over', when its slow start
---                                  is over; 'ACCOUNT*last', the last instant
+--   KEYS[1]:apart          hash    ACCOUNT, how far apart workers of the first version
+--                                  give slots, and of a quarantine what pause.lua has
+--                                  beside its end; 'ACCOUNT*how', that of a pause;
+--                                  'ACCOUNT*over', when its slow start is over;
+--                                  'ACCOUNT*last', the last instant
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST*N  zset    SET:ACCOUNT, score <= its next free slot for N units; with
 --                                  :QUEUE behind it, that of another queue
@@ -327,7 +329,11 @@ local function stepOf(beside)
   return tonumber(beside or 0) % 137438953472
 end
 
--- overField and lastField name the fields of a pause: when its slow start is over, and the last slot that was given.
+-- howField, overField and lastField name the fields of a pause: what pause.lua has beside its end, when its slow start
+-- is over, and the last slot that was given.
+local function howField(accountID)
+  return accountID .. '*how'
+end
 local function overField(accountID)
   return accountID .. '*over'
 end
@@ -341,11 +347,12 @@ local function released(accountID, now)
   if noPauses then
     return 0
   end
-  local spread = call('HMGET', base .. ':apart', overField(accountID), accountID, lastField(accountID))
-  if tonumber(spread[1] or 0) <= now then
+  local spread = call('HMGET', base .. ':apart', overField(accountID), howField(accountID), lastField(accountID))
+  local ends = pausedUntil(accountID) -- a worker of the first version says only that
+  if math.max(tonumber(spread[1] or 0), ends) <= now then
     return 0
   end
-  local ends, step, last = pausedUntil(accountID), stepOf(spread[2]), tonumber(spread[3] or 0)
+  local step, last = stepOf(spread[2]), tonumber(spread[3] or 0)
   if last < ends or step == 0 then
     return math.max(now, ends)
   end
@@ -359,7 +366,7 @@ end
 
 -- forgetPause forgets what there is beside the end of a pause.
 local function forgetPause(name)
-  call('HDEL', base .. ':apart', name, overField(name), lastField(name))
+  call('HDEL', base .. ':apart', name, howField(name), overField(name), lastField(name))
   call('HDEL', base .. ':causes', name)
 end
 
@@ -367,14 +374,21 @@ end
 -- of its cause.
 local function noteChange(name, ends, now, apart, cause)
   local pauses, spread, changes, causes = base .. ':pauses', base .. ':apart', base .. ':changes', base .. ':causes'
-  call('ZADD', pauses, text(ends), name)
   local state = readState()
   local moves = not string.find(name, ':', 1, true) -- slots: it is of accounts
   local over = moves and ends + STEPS * stepOf(apart) or ends
+  local paused = moves or string.find(name, '^at:') ~= nil
+  if moves and pausedUntil(name) <= now then
+    call('HDEL', spread, lastField(name)) -- another slow start
+  end
+  call('ZADD', pauses, text(ends), name)
   state.pausesEnd = math.max(over, state.pausesEnd)
   renew(now)
   call('ZADD', changes, text(state.version), name)
-  call('HSET', spread, name, text(apart))
+  call('HSET', spread, name, text(paused and math.min(stepOf(apart), 1000000) or apart))
+  if paused then
+    call('HSET', spread, howField(name), text(apart))
+  end
   if moves then
     call('HSET', spread, overField(name), text(over))
   end

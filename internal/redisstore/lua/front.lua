@@ -88,7 +88,8 @@ repeat
     break
   end
   local paused = now < pausesEnd
-  if paused and tonumber(call('HGET', base .. ':apart', '**over') or 0) > now then
+  if paused and (tonumber(call('HGET', base .. ':apart', '**over') or 0) > now or
+    tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now) then
     break
   end
   local done, late, changes = 0, false, nil
@@ -202,7 +203,8 @@ repeat
       from < edge or ends <= now or
       (index and string.sub(summary, tail, tail + #digest - 1) ~= digest) or
       (index and not string.find(summary, mark, tail + #digest, true)) or
-      (paused and tonumber(call('HGET', base .. ':apart', accountID .. '*over') or 0) > now) or
+      (paused and (tonumber(call('HGET', base .. ':apart', accountID .. '*over') or 0) > now or
+        tonumber(call('ZSCORE', base .. ':pauses', accountID) or 0) > now)) or
       -- What is used up to this instant may have been told before.
       (now == seen and from == now) or total > 4503599627370000 then
       break

@@ -64,6 +64,9 @@ func (b *budget) pause(r *store.PauseRequest, until, now int64) int64 {
 		p = &b.account(r.Account).pause
 	}
 	if r.Replaces.IsZero() && until > max(now, p.until) || !r.Replaces.IsZero() && p.until == r.Replaces.UnixMicro() {
+		if p.until <= now {
+			p.last = 0
+		}
 		p.until, p.step = until, r.SlowStart.Microseconds()
 		one := store.Pause{Account: r.Account}
 		delete(b.pauses, one)
