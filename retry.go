@@ -59,7 +59,7 @@ func newAttempts(t *Transport, req *http.Request) *attempts {
 		policy = o.retries
 	}
 	return &attempts{transport: t, provider: t.provider(), req: req, policy: policy, retries: cmp.Or(policy.Max, defaultRetries),
-		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), longest: t.longestCooldown()}
+		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), longest: positive(t.MaxCooldown, defaultMaxCooldown)}
 }
 
 // A decision is what to do after a response or a failure.
