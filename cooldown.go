@@ -85,7 +85,7 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 	if !c.told {
 		length = cooldown.Unknown(r.Row, c.length, c.longest)
 	} else if r.Row >= doubtFrom { // what is told is too short again and again
-		length = max(length, cooldown.First<<min(r.Row-doubtFrom, 20))
+		length = max(length, min(longestDoubted, cooldown.First<<min(r.Row-doubtFrom, 20)))
 	}
 	if r.For = min(length, c.longest).Truncate(time.Microsecond); r.For <= 0 {
 		return 0
@@ -114,8 +114,12 @@ func (b *Budget) isShared(account string) bool {
 	return slices.ContainsFunc(b.Shared, func(s SharedAccount) bool { return s.ID == account })
 }
 
-// doubtFrom is from how many cooldowns in a row on they are lengthened though their waits were told.
-const doubtFrom = 4
+const (
+	// doubtFrom is from how many cooldowns in a row on they are lengthened though their waits were told.
+	doubtFrom = 4
+	// longestDoubted is how long such a one becomes.
+	longestDoubted = time.Minute
+)
 
 // mostInRow is how often in a row a cooldown is counted. By then it is as long as it may be.
 const mostInRow = 100

@@ -380,3 +380,31 @@ func TestASlowStartBehindAToldPauseOfARightLimitCostsLittle(t *testing.T) {
 		})
 	}
 }
+
+// While the store does not answer each process cools an endpoint down by itself: one of its requests probes, and a wait that is told and too
+// short grows.
+func TestAnEndpointCoolsDownWithoutTheStore(t *testing.T) {
+	for _, cut := range []time.Duration{0, time.Minute} { // from when on it does not
+		synctest.Test(t, func(t *testing.T) {
+			b := rationtest.NewBudget(parsed(t, "600/1m"))
+			kept := &rationtest.CutStore{Store: b.Store}
+			b.Store, b.Outage = kept, ration.FailOpen
+			refused := 0
+			api := answering(func(at time.Duration, _ *http.Request) rationtest.Reply {
+				if at < 10*time.Minute {
+					refused++
+					return rationtest.Reply{Status: 503, Header: []string{"Retry-After", "5"}}
+				}
+				return rationtest.Served
+			})
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			time.AfterFunc(cut, func() { kept.Cut.Store(true) })
+			time.AfterFunc(5*time.Minute, func() { kept.Cut.Store(false) })
+			of := crawl(t, 16, 16, item, client)
+			t.Logf("cut from %v on: %d of 16 in %v, %d refused", cut, of.served, of.took, refused)
+			require.Equal(t, 16, of.served)
+			require.LessOrEqual(t, refused, 60) // 16 at once, and one in five seconds to a minute
+			require.Less(t, of.took, 12*time.Minute)
+		})
+	}
+}

@@ -259,6 +259,8 @@ func TestCooldownsGrow(t *testing.T) {
 		require.LessOrEqual(t, length, min(time.Hour, least+least/4))
 	}
 	require.GreaterOrEqual(t, Unknown(2, time.Minute, time.Hour), 4*time.Minute)
+	require.Equal(t, time.Hour, Unknown(17, 24*time.Hour, time.Hour), "no overflow")
+	require.Equal(t, time.Hour, Unknown(100, 0, time.Hour))
 	require.Equal(t, 100*time.Millisecond, Step(time.Second, 10*time.Millisecond))
 	require.Equal(t, time.Second, Step(time.Second, 500*time.Millisecond))
 	require.Equal(t, 10*time.Minute/32, Step(10*time.Minute, 0))
