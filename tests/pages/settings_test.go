@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // settings are the structs of docs/reference/settings.md, by the package that declares them.
@@ -147,6 +149,11 @@ func TestReferenceNamesAllEventsAndReasons(t *testing.T) {
 	}
 	require.Equal(t, kinds, strings.Count(events[:strings.Index(events, "- Levels")], "\n| `"), "events.md has another number of rows")
 	require.Greater(t, kinds, 10)
+	metrics := read(t, "docs/reference/metrics.md")
+	for _, reason := range rationtrace.Reasons() {
+		require.Contains(t, metrics, "\n| `"+reason.String()+"` |")
+		require.NotContains(t, reason.String(), "(", "it has a name")
+	}
 }
 
 // directories returns the folders of the tree that have Go files, from the root.
