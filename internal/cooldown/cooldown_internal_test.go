@@ -226,11 +226,12 @@ func TestCallersOfAPartLeaveBySlowStart(t *testing.T) {
 				var p KeyPauses
 				p.Lengthen("users", "", Pause{Until: noon, SlowStart: step}, noon.Add(-time.Second))
 				p.Replace(Pause{Key: "users", Until: noon, SlowStart: step, Kind: store.PauseServed})
-				for at := noon; ; {
-					if at = p.Release([]Key{"users"}, "", processes, noon); at.Sub(noon) >= time.Duration(len(left))*step {
+				for {
+					n := int(p.Release([]Key{"users"}, "", processes, noon).Sub(noon) / step)
+					if n >= len(left) {
 						break
 					}
-					left[at.Sub(noon)/step]++
+					left[n]++
 				}
 			}
 		}

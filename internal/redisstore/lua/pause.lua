@@ -3,8 +3,9 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the account; '*' for all; or another name, of a pause that moves no slot
 --       3 how long from now, in microseconds
---       4 how long a step of the slow start behind it takes, likewise, and 2^37 times its kind, and 2^39 times how often
---         in a row it is; of a quarantine twice how often the token was quarantined, and 1 more while it is probed
+--       4 how long a step of the slow start behind it takes, likewise, and 2^37 times its kind, and 2^39 times how
+--         often in a row it is; of a quarantine twice how often the token was quarantined, and 1 more while
+--         it is probed
 --       5 the end of the pause that this one replaces, if it still ends then; '' for none: it
 --         then only lengthens
 --       6 what people are told of its cause; may be ''

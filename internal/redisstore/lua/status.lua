@@ -59,7 +59,8 @@ for i = 1, #changes, 2 do
   local name = changes[i]
   local ends = pausedUntil(name)
   if ends > now or known > 0 or string.find(name, '^ended:') then
-    local beside, cause = call('HMGET', base .. ':apart', howField(name), name), call('HGET', base .. ':causes', name) or ''
+    local beside = call('HMGET', base .. ':apart', howField(name), name)
+    local cause = call('HGET', base .. ':causes', name) or ''
     local apart = beside[1] or beside[2]
     local carded, why = string.match(name, '^card:(.*)$')
     if carded then
