@@ -787,8 +787,8 @@ local function book(batch, place, from)
     if best.released > 0 then
       turn.released[best.accountID] = best.released
     end
-    for accountID, from in pairs(turn.released) do
-      release(accountID, from)
+    for accountID, given in pairs(turn.released) do
+      release(accountID, given)
     end
   end
   writeScores(request.index, turn.scores)
