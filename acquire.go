@@ -154,7 +154,7 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 		if all.Kind == store.PauseProbed { // it ends when the probe's response comes, of which no message may tell
 			length = min(length, fleet.ConfirmAfter)
 		}
-		if err := b.waitWithin(a.ctx, length, a.waitsSince(), b.partsChanged(known), why, &a.waits); err != nil {
+		if err := b.waitWithin(a.ctx, length, a.waitsSince(), b.fleet.PartsChanged(known), why, &a.waits); err != nil {
 			return unpaused{}, err
 		}
 		if all.Kind == store.PauseProbed {
@@ -199,7 +199,7 @@ func (a *acquisition) waitAfter(failed error, may unpaused) error {
 	case may.after > 0 && a.ctx.Err() == nil && outOfTime(failed):
 		// The pause of an account ends before another account has a slot.
 		b := a.Pool.budget
-		return b.waitWithin(a.ctx, may.after, a.waitsSince(), b.partsChanged(may.known), rationtrace.Wait{Reason: rationtrace.Cooldown}, &a.waits)
+		return b.waitWithin(a.ctx, may.after, a.waitsSince(), b.fleet.PartsChanged(may.known), rationtrace.Wait{Reason: rationtrace.Cooldown}, &a.waits)
 	}
 	return failed
 }

@@ -73,7 +73,7 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 		last.Row, last.SlowStart = c.probe.Row, max(last.SlowStart, c.probe.SlowStart)
 	}
 	if account := s.account; last.Kind == store.PauseCooldown && s.key == "" {
-		if b.isShared(account) {
+		if slices.ContainsFunc(b.Shared, func(s SharedAccount) bool { return s.ID == account }) {
 			account = "" // whose calls are those of all
 		}
 		if b.evidence.ServedSince(account, last.Until, now) {
@@ -107,11 +107,6 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 		c.recorded = false
 	}
 	return r.For
-}
-
-// isShared reports whether an account is charged with every request.
-func (b *Budget) isShared(account string) bool {
-	return slices.ContainsFunc(b.Shared, func(s SharedAccount) bool { return s.ID == account })
 }
 
 const (
@@ -171,7 +166,7 @@ const keyProbeFor = 5 * time.Second
 func (b *Budget) claimKey(ctx context.Context, over cooldown.Pause) (probe *cooldown.Pause) {
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
-	until, claimed := b.replace(ctx, &over, store.PauseProbed, keyProbeFor)
+	until, claimed := replace(ctx, &b.fleet, &over, store.PauseProbed, keyProbeFor)
 	if !claimed {
 		return nil
 	}
@@ -194,16 +189,16 @@ func (b *Budget) endCooling(ctx context.Context, g *Grant) {
 	g.cooling = nil
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
-	_, _ = b.replace(ctx, probe, store.PauseServed, 0)
+	_, _ = replace(ctx, &b.fleet, probe, store.PauseServed, 0)
 }
 
-// replace replaces a pause by one of another kind.
-func (b *Budget) replace(ctx context.Context, p *cooldown.Pause, kind store.PauseKind, length time.Duration) (until time.Time, replaced bool) {
+// replace has the fleet replace a pause by one of another kind.
+func replace(ctx context.Context, f *fleet.Mirror, p *cooldown.Pause, kind store.PauseKind, length time.Duration) (until time.Time, replaced bool) {
 	r := store.PauseRequest{Account: p.Account, Key: string(p.Key), For: length, Replaces: p.Until, SlowStart: p.SlowStart, Row: p.Row, Kind: kind, Cause: p.Cause}
 	if p.Here {
-		return b.fleet.ReplaceHere(r)
+		return f.ReplaceHere(r)
 	}
-	return b.fleet.Replace(ctx, r)
+	return f.Replace(ctx, r)
 }
 
 // scopeByEvidence returns what a refusal is about that does not say it.

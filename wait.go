@@ -173,19 +173,6 @@ func (b *Budget) waitWithin(ctx context.Context, length time.Duration, begun tim
 	return b.sleepUnless(ctx, length, until, why, waits)
 }
 
-// resumed reports whether anything was resumed since that state.
-func (b *Budget) resumed(since *fleet.State) func() bool {
-	return func() bool { return b.fleet.State().Resumes != since.Resumes }
-}
-
-// partsChanged reports likewise, also whether a pause of a part was ended or shortened.
-func (b *Budget) partsChanged(since *fleet.State) func() bool {
-	return func() bool {
-		now := b.fleet.State()
-		return now.Resumes != since.Resumes || now.Parts != since.Parts
-	}
-}
-
 // longestWait returns how long the caller may still wait, and whether it is the context's
 // deadline that bounds the wait.
 func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {

@@ -108,6 +108,19 @@ func (m *Mirror) State() *State {
 	return &nothing
 }
 
+// Resumed returns a function that reports whether anything was resumed since that state.
+func (m *Mirror) Resumed(since *State) func() bool {
+	return func() bool { return m.State().Resumes != since.Resumes }
+}
+
+// PartsChanged returns one that reports likewise, also whether a pause of a part was ended or shortened.
+func (m *Mirror) PartsChanged(since *State) func() bool {
+	return func() bool {
+		now := m.State()
+		return now.Resumes != since.Resumes || now.Parts != since.Parts
+	}
+}
+
 // apply has the state changed, at an instant of the store's clock, and tells what is news: the owner first, so that nobody who sees the
 // new state books what is then forgotten.
 func (m *Mirror) apply(now time.Time, f func(*change)) {
