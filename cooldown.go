@@ -58,14 +58,14 @@ type cooling struct {
 	here     bool // only this process keeps it
 	unsaid   bool // nothing says what it is about
 	recorded bool // whether the store has all that was asked for
-	// explained is set if the request had left before the subject began to cool down.
-	explained bool
 }
 
-// cool has a subject cool down for the whole fleet, and returns for how long.
+// cool has a subject cool down for the whole fleet, and returns for how long. A request that left before the last cooldown was over says
+// nothing new, unless it says how long to wait.
 func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration {
 	now, last, probes := b.durable.Now(), b.lastPause(s), s.isProbedBy(c.probe)
-	if c.explained = !probes && c.sent.Before(last.Until); c.explained && !c.told && last.Until.After(now) {
+	explained := !probes && c.sent.Before(last.Until)
+	if explained && !c.told && last.Until.After(now) {
 		return last.Until.Sub(now)
 	}
 
@@ -92,7 +92,7 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 	}
 	if r.SlowStart = cooldown.Step(r.For, c.took); c.kind == store.PauseSpent {
 		r.SlowStart = cooldown.Step(0, c.took)
-	} else if !c.explained || r.Row == 0 {
+	} else if !explained || r.Row == 0 {
 		r.Row = min(r.Row+1, mostInRow)
 	}
 	if probes && last.Until.Equal(c.probe.Until) {
@@ -125,6 +125,9 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
 	c.longest, c.cause, c.sent, c.probe, c.recorded = a.longest, a.cause, grant.Slot, grant.cooling, true
+	if !c.told && f.MaxWait > 0 {
+		c.longest = min(c.longest, f.MaxWait)
+	}
 
 	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
@@ -141,15 +144,12 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		keys = []cooldown.Key{""}
 	}
 
-	explained := true
 	a.paused = 0
 	for _, account := range accounts {
 		for _, key := range keys {
 			a.paused = max(a.paused, b.cool(ctx, subject{account, key}, c))
-			explained = explained && c.explained
 		}
 	}
-	c.explained = explained
 	if c.unsaid && target.Account && len(target.Keys) == 0 {
 		if last := b.lastPause(subject{account: grant.account.ID}); last.Kind == store.PauseCooldown {
 			b.evidence.CoolsDown(cooldown.EndpointKey(a.req), grant.account.ID, last.Until)
@@ -158,7 +158,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	return c.recorded
 }
 
-// probeFor is how long the others wait at most for the response of the request that probes a part.
+// keyProbeFor is how long the others wait at most for the response of the request that probes a part.
 const keyProbeFor = 5 * time.Second
 
 // claimKey reports whether the request is the one of the fleet that probes a part whose pause is over. The others wait until it has

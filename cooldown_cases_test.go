@@ -123,6 +123,26 @@ func TestABlockThatCallsProlongEnds(t *testing.T) {
 	}
 }
 
+// What is known of a provider bounds an unknown cooldown: Cloudflare's window is five minutes.
+func TestAnUnknownCooldownIsNotLongerThanTheProvidersWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []time.Duration
+		api := answering(func(at time.Duration, _ *http.Request) rationtest.Reply {
+			if calls = append(calls, at); at < time.Hour {
+				return rationtest.Reply{Status: 429}
+			}
+			return rationtest.Served
+		})
+		client := clientOf(api, parsed(t, "10/1s"))
+		client.Transport.(*ration.Transport).Provider = rationtest.Preset(t, "cloudflare")
+		require.Equal(t, 1, crawl(t, 1, 1, item, client).served)
+		for i := range calls[1:] {
+			require.LessOrEqual(t, calls[i+1]-calls[i], 5*time.Minute+time.Second)
+		}
+		require.Less(t, len(calls), 30)
+	})
+}
+
 // Nobody listens for five minutes.
 func TestNoURLIsLostWhileAHostIsNotReached(t *testing.T) {
 	for _, workers := range []int{1, 8, 32} {
