@@ -329,7 +329,9 @@ func (b *Budget) addHoldups(u *store.Usage, tokens []Token) {
 		if p := known.PauseOf(account); p.Until.After(u.Now) {
 			u.Pauses = append(u.Pauses, store.Pause{Account: account, Until: p.Until, Cause: p.Cause})
 		}
-		u.Pauses = append(u.Pauses, b.fleet.Keys.Of(account, u.Now)...)
+		for _, p := range b.fleet.Keys.Of(account, u.Now) {
+			u.Pauses = append(u.Pauses, p.Request(0).Pause(p.Until))
+		}
 	}
 	for _, t := range tokens {
 		for _, q := range known.QuarantinesOf(t.id) {

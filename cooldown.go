@@ -55,9 +55,9 @@ type cooling struct {
 	cause    string
 	sent     time.Time // when the request left, on the store's clock
 	probe    *cooldown.Pause
-	here     bool // only this process keeps it
-	unsaid   bool // nothing says what it is about
-	recorded bool // whether the store has all that was asked for
+	endpoint cooldown.Key // which it may be about, since nothing says that; "": something does
+	here     bool         // only this process keeps it
+	recorded bool         // whether the store has all that was asked for
 }
 
 // cool has a subject cool down for the whole fleet, and returns for how long. A request that left before the last cooldown was over says
@@ -114,10 +114,9 @@ const (
 	doubtFrom = 4
 	// longestDoubted is how long such a one becomes.
 	longestDoubted = time.Minute
+	// mostInRow is how often in a row a cooldown is counted. By then it is as long as it may be.
+	mostInRow = 100
 )
-
-// mostInRow is how often in a row a cooldown is counted. By then it is as long as it may be.
-const mostInRow = 100
 
 // pauseTarget has cool down what a response is about, and reports whether the store has recorded that of the accounts.
 func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, c *cooling) bool {
@@ -150,9 +149,9 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 			a.paused = max(a.paused, b.cool(ctx, subject{account, key}, c))
 		}
 	}
-	if c.unsaid && target.Account && len(target.Keys) == 0 {
+	if c.endpoint != "" && target.Account && len(target.Keys) == 0 {
 		if last := b.lastPause(subject{account: grant.account.ID}); last.Kind == store.PauseCooldown {
-			b.evidence.CoolsDown(cooldown.EndpointKey(a.req), grant.account.ID, last.Until)
+			b.evidence.CoolsDown(c.endpoint, grant.account.ID, last.Until)
 		}
 	}
 	return c.recorded
@@ -194,18 +193,19 @@ func (b *Budget) endCooling(ctx context.Context, g *Grant) {
 
 // replace has the fleet replace a pause by one of another kind.
 func replace(ctx context.Context, f *fleet.Mirror, p *cooldown.Pause, kind store.PauseKind, length time.Duration) (until time.Time, replaced bool) {
-	r := store.PauseRequest{Account: p.Account, Key: string(p.Key), For: length, Replaces: p.Until, SlowStart: p.SlowStart, Row: p.Row, Kind: kind, Cause: p.Cause}
+	r := p.Request(length)
+	r.Kind, r.Replaces = kind, p.Until
 	if p.Here {
 		return f.ReplaceHere(r)
 	}
 	return f.Replace(ctx, r)
 }
 
-// scopeByEvidence returns what a refusal is about that does not say it.
-func (a *attempts) scopeByEvidence(f *provider.Feedback, grant Grant) provider.Scope {
+// scopeByEvidence returns what a refusal from an endpoint is about that does not say it.
+func (a *attempts) scopeByEvidence(f *provider.Feedback, key cooldown.Key, grant Grant) provider.Scope {
 	w := f.Binding()
 	hint := w != nil && w.Remaining.Known && w.Remaining.Value > 0 // it speaks of something other than the account's window
-	b, key := a.transport.Pool.budget, cooldown.EndpointKey(a.req)
+	b := a.transport.Pool.budget
 	endpoint, all := b.evidence.Refused(key, grant.account.ID, grant.Slot, b.durable.Now(), hint)
 	if probe := grant.cooling; probe != nil && probe.Key == key { // it is about what it was about before
 		endpoint, all = true, all || probe.Account == ""
@@ -228,11 +228,12 @@ func (b *Budget) narrow(req *http.Request, g *Grant) {
 		if !last.Until.Equal(one.Until) || last.Kind != store.PauseCooldown || !last.Until.After(now) {
 			continue // it is over, or another's
 		}
-		parts := b.fleet.Keys.Of(one.Account, now)
+		last.Account, last.Key = one.Account, one.Key
+		parts := append(b.fleet.Keys.Of(one.Account, now), last)
 		ctx, stop := b.durable.Soon(req.Context())
-		if b.fleet.Resume(ctx, store.ResumeRequest{Account: one.Account}) == nil {
-			for _, p := range append(parts, store.Pause{Account: one.Account, Key: string(one.Key), Until: last.Until, SlowStart: last.SlowStart, Row: last.Row, Cause: last.Cause}) {
-				b.fleet.PauseAnyway(ctx, store.PauseRequest{Account: p.Account, Key: p.Key, For: p.Until.Sub(now), SlowStart: p.SlowStart, Row: p.Row, Kind: p.Kind, Cause: p.Cause})
+		if b.fleet.Resume(ctx, store.ResumeRequest{Account: one.Account}) == nil { // which ends those of its parts too
+			for _, p := range parts {
+				b.fleet.PauseAnyway(ctx, p.Request(p.Until.Sub(now)))
 			}
 		}
 		stop()

@@ -275,7 +275,8 @@ func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, gra
 	several := f.Reason == provider.ReasonSecondary && b.fleet.Secondary.Refused(grant.account.ID, time.Now())
 	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	if scope == "" && f.Reason != provider.ReasonOverload {
-		scope, c.unsaid = a.scopeByEvidence(f, grant), true
+		c.endpoint = cooldown.EndpointKey(a.req)
+		scope = a.scopeByEvidence(f, c.endpoint, grant)
 	}
 	if recorded := a.pauseTarget(f, scope, grant, &c); !recorded || a.paused <= 0 {
 		next.wait = alone() // at least this request keeps the pause

@@ -107,22 +107,19 @@ or its beginning.
 	}
 }
 
-// longestPause returns the pause that ends last of those of an endpoint; if there are none, of accounts.
-func longestPause(d *store.Description, key string) (last store.Pause, found bool) {
-	if key == "" {
+// longestPause returns the pause that ends last of those of an endpoint; if there are none, of accounts. Without an endpoint there is none.
+func longestPause(d *store.Description, endpoint string) (last store.Pause, found bool) {
+	if endpoint == "" {
 		return last, false
 	}
-	for _, of := range [...]string{key, ""} {
-		for _, p := range d.Pauses {
-			if p.Key == of && p.Until.After(d.Now) && p.Until.After(last.Until) {
-				last, found = p, true
+	for _, key := range [...]string{endpoint, ""} {
+		for _, p := range slices.Backward(d.Pauses) { // the last ends last
+			if p.Key == key {
+				return p, true
 			}
 		}
-		if found {
-			break
-		}
 	}
-	return last, found
+	return last, false
 }
 
 func forgetCommand() *cli.Command {

@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"iter"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -44,6 +45,11 @@ type Pause struct {
 // FromStore returns a pause as the store tells of it.
 func FromStore(p store.Pause) Pause {
 	return Pause{Until: p.Until, SlowStart: p.SlowStart, Row: p.Row, Kind: p.Kind, Cause: p.Cause, Key: Key(p.Key), Account: p.Account}
+}
+
+// Request returns the request for a pause that is like this one and lasts so long from now on.
+func (p Pause) Request(length time.Duration) store.PauseRequest {
+	return store.PauseRequest{Account: p.Account, Key: string(p.Key), For: length, SlowStart: p.SlowStart, Row: p.Row, Kind: p.Kind, Cause: p.Cause}
 }
 
 // probedWithin is for how long after the end of a pause of a part one request is to try whether it is over.
@@ -185,9 +191,28 @@ func (p *KeyPauses) Forget(key Key, account string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := p.keys[key][account]; one != nil && one.Until.Equal(until) {
-		p.ends.Remove(keyPause{key, account})
-		if delete(p.keys[key], account); len(p.keys[key]) == 0 {
-			delete(p.keys, key)
+		p.remove(key, account)
+	}
+}
+
+// remove removes a pause that is known. It needs mu.
+func (p *KeyPauses) remove(key Key, account string) {
+	p.ends.Remove(keyPause{key, account})
+	if delete(p.keys[key], account); len(p.keys[key]) == 0 {
+		delete(p.keys, key)
+	}
+}
+
+// each yields the known pauses of the keys on the account and on all. It needs mu.
+func (p *KeyPauses) each(keys []Key, account string) iter.Seq[*Pause] {
+	return func(yield func(*Pause) bool) {
+		for _, key := range keys {
+			if one := p.keys[key][""]; one != nil && !yield(one) {
+				return
+			}
+			if one := p.keys[key][account]; one != nil && account != "" && !yield(one) {
+				return
+			}
 		}
 	}
 }
@@ -217,12 +242,9 @@ func (p *KeyPauses) Last(key Key, account string) Pause {
 func (p *KeyPauses) Unprobed(keys []Key, account string, now time.Time) (over Pause, found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, key := range keys {
-		for _, of := range [...]string{"", account} {
-			one := p.keys[key][of]
-			if one != nil && one.Kind != store.PauseServed && !one.Until.After(now) && one.known().After(now) {
-				return *one, true
-			}
+	for one := range p.each(keys, account) {
+		if one.Kind != store.PauseServed && !one.Until.After(now) && one.known().After(now) {
+			return *one, true
 		}
 	}
 	return Pause{}, false
@@ -233,25 +255,18 @@ func (p *KeyPauses) Unprobed(keys []Key, account string, now time.Time) (over Pa
 func (p *KeyPauses) Release(keys []Key, account string, processes int, now time.Time) (at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	accounts := []string{"", account}
-	if account == "" {
-		accounts = accounts[:1]
-	}
-	for _, key := range keys {
-		for _, of := range accounts {
-			one := p.keys[key][of]
-			if one == nil || one.Kind != store.PauseServed || one.Until.After(now) || !one.known().After(now) {
-				continue
-			}
-			// In n steps the first 2^n of the fleet leave, the probe among them. Every so manieth is this process's, from a random one on.
-			gone := math.Exp2(float64(now.Sub(one.Until)) / float64(one.SlowStart))
-			if one.next == 0 {
-				one.next = 1 + rand.Float64()*float64(processes)
-			}
-			one.next = max(one.next, gone)
-			at = Later(at, one.Until.Add(time.Duration(math.Log2(one.next)*float64(one.SlowStart))))
-			one.next += float64(processes)
+	for one := range p.each(keys, account) {
+		if one.Kind != store.PauseServed || one.Until.After(now) || !one.known().After(now) {
+			continue
 		}
+		// After n steps 2^n callers of the fleet have left, the probe among them. Of N processes each lets every N-th go, from a random one on.
+		gone := math.Exp2(float64(now.Sub(one.Until)) / float64(one.SlowStart))
+		if one.next == 0 {
+			one.next = 1 + rand.Float64()*float64(processes)
+		}
+		one.next = max(one.next, gone)
+		at = Later(at, one.Until.Add(time.Duration(math.Log2(one.next)*float64(one.SlowStart))))
+		one.next += float64(processes)
 	}
 	return at
 }
@@ -261,12 +276,8 @@ func (p *KeyPauses) End(account string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, accounts := range p.keys {
-		if _, paused := accounts[account]; !paused {
-			continue
-		}
-		p.ends.Remove(keyPause{key, account})
-		if delete(accounts, account); len(accounts) == 0 {
-			delete(p.keys, key)
+		if _, paused := accounts[account]; paused {
+			p.remove(key, account)
 		}
 	}
 }
@@ -278,12 +289,8 @@ func (p *KeyPauses) EndOver(now time.Time) {
 	for key, accounts := range p.keys {
 		for account, one := range accounts {
 			if !one.Until.After(now) {
-				p.ends.Remove(keyPause{key, account})
-				delete(accounts, account)
+				p.remove(key, account)
 			}
-		}
-		if len(accounts) == 0 {
-			delete(p.keys, key)
 		}
 	}
 }
@@ -302,12 +309,12 @@ func (p *KeyPauses) clear() {
 }
 
 // Of returns the pauses in force of an account's keys.
-func (p *KeyPauses) Of(account string, now time.Time) (all []store.Pause) {
+func (p *KeyPauses) Of(account string, now time.Time) (all []Pause) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for key, accounts := range p.keys {
+	for _, accounts := range p.keys {
 		if one := accounts[account]; one != nil && one.Until.After(now) {
-			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, SlowStart: one.SlowStart, Row: one.Row, Kind: one.Kind, Cause: one.Cause})
+			all = append(all, *one)
 		}
 	}
 	return all

@@ -14,7 +14,7 @@ var bounds = []bound{
 	{392, 227, 56, 1}, // a GET whose response has limit headers
 	{131, 106, 31, 0}, // a GET on a MemoryStore
 	{132, 114, 30, 1}, // a GET by one of three tokens
-	{775, 368, 79, 5}, // a 429 and its retry
+	{767, 367, 79, 5}, // a 429 and its retry
 	{261, 176, 40, 3}, // a cancelled wait
 }
 
