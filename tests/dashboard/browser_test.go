@@ -48,13 +48,22 @@ func start(t *testing.T) *browser {
 		t.Skip("no browser: apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(found), chromedp.NoSandbox, chromedp.WindowSize(1100, 800))
-	allocated, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, stop := chromedp.NewContext(allocated)
-	t.Cleanup(stop)
-	b := &browser{ctx: ctx}
-	require.NoError(t, chromedp.Run(ctx))
-	return b
+	for try := 1; ; try++ {
+		allocated, stop := chromedp.NewExecAllocator(t.Context(), options...)
+		ctx, closeAll := chromedp.NewContext(allocated)
+		err := chromedp.Run(ctx)
+		if err == nil {
+			t.Cleanup(stop)
+			t.Cleanup(closeAll)
+			return &browser{ctx: ctx}
+		}
+		closeAll()
+		stop()
+		if try == 3 {
+			require.NoError(t, err)
+		}
+		t.Logf("the browser did not start, attempt %d of 3: %v", try, err) // a browser in a container sometimes dies as it starts
+	}
 }
 
 // A window shows one page.
