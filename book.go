@@ -182,13 +182,12 @@ type Grant struct {
 
 	booked
 
-	budget   *Budget
-	scopes   []string
-	traces   traces
-	resends  int               // attempts of the request before this one
-	replaced bool              // what was sent is recorded anew, since it was late: the booking is cancelled
-	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
-	cooling  *cooldown.Pause   // of a part, likewise
+	budget  *Budget
+	scopes  []string
+	traces  traces
+	resends int               // attempts of the request before this one
+	probe   *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	cooling *cooldown.Pause   // of a part, likewise
 }
 
 // A booked is what the store has answered to a booking.
@@ -197,6 +196,7 @@ type booked struct {
 	account  *limits.Account // the charged one; nil: the store's answer was lost
 	accounts *limits.List    // of which it is
 	entry    string
+	counted  time.Time       // when the store counts it as sent; zero: at its slot
 	total    int64           // Booking.Total
 	now      time.Time       // the store's clock when it was booked
 	soonest  time.Time       // the earliest instant of this process's clock that may be the slot; zero: the store is in it
@@ -240,6 +240,9 @@ func (g *Grant) booking() store.Booking {
 	b := store.Booking{ID: g.id, Budget: g.budget.Name}
 	if g.account != nil {
 		b.Cost, b.Booked, b.Account, b.Slot, b.Now, b.Entry = g.Cost, true, g.account.ID, g.Slot, g.now, g.entry
+		if !g.counted.IsZero() {
+			b.Slot = g.counted
+		}
 	}
 	return b
 }

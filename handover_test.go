@@ -55,7 +55,7 @@ func TestAGrantIsReportedToAnotherProcess(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []any{token.ID(), 2, grant.Slot.UnixMicro()}, []any{again.Token.ID(), again.Cost, again.Slot.UnixMicro()})
 		require.Equal(t, []int{2, 50, 2}, used(), "nothing was booked again")
-		require.NoError(t, again.RecordUnits(t.Context(), map[string]int{"tokens": 7}))
+		require.NoError(t, again.Settle(t.Context(), map[string]int{"tokens": 7}))
 		require.Equal(t, []int{2, 7, 2}, used())
 		sent = 0
 		_, err = reported(http.StatusTooManyRequests, "Retry-After", "60")

@@ -231,7 +231,7 @@ func WithCost(ctx context.Context, units int) context.Context {
 
 // WithUnits returns a context whose requests have so many of each unit that a limit counts beside cost: {"tokens": 900}, say, for
 // limits with the [Limit].Unit "tokens". A unit that the map lacks is none. It replaces what [Transport.Units] says. Wait, Try and
-// Take go by it too. A budget without such limits does not look at it. [Grant.RecordUnits] tells afterwards what was used.
+// Take go by it too. A budget without such limits does not look at it. [Grant.Settle] tells afterwards what was used.
 func WithUnits(ctx context.Context, units map[string]int) context.Context {
 	own := make(map[string]int, len(units))
 	maps.Copy(own, units)

@@ -53,6 +53,11 @@ func (s *RedisStore) Cancel(ctx context.Context, all ...store.CancelRequest) err
 	return s.store().Cancel(ctx, all...)
 }
 
+// Correct implements [Store].
+func (s *RedisStore) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
+	return s.store().Correct(ctx, r)
+}
+
 // Record implements [Store]. It records more than 50 spendings in several round trips,
 // each an atomic step. If one fails, the steps before it stand; making the request again
 // with its ID does not record them twice.

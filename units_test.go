@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,39 +192,36 @@ type slowStore struct {
 	order []string
 }
 
-func (s *slowStore) note(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.order = append(s.order, what)
-}
-
 func (s *slowStore) noted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.order)
 }
 
-func (s *slowStore) Record(ctx context.Context, r store.RecordRequest) error {
-	of, takes := "call", time.Duration(0)
-	if strings.HasSuffix(r.Account.ID, "_tokens") {
-		of, takes = "tokens", time.Second
+func (s *slowStore) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
+	type answer struct {
+		booking store.Booking
+		err     error
 	}
-	made := make(chan error, 1)
+	made := make(chan answer, 1)
 	go func() { // also for a caller that leaves
-		time.Sleep(takes)
-		s.note(fmt.Sprint(of, " replaces: ", r.Replaces.Entry != ""))
-		made <- s.Store.Record(context.WithoutCancel(ctx), r)
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		s.order = append(s.order, fmt.Sprint(r.Cost, r.Units, r.Slot.IsZero()))
+		s.mu.Unlock()
+		booking, err := s.Store.Correct(context.WithoutCancel(ctx), r)
+		made <- answer{booking, err}
 	}()
 	select {
-	case err := <-made:
-		return err
+	case a := <-made:
+		return a.booking, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return store.Booking{}, ctx.Err()
 	}
 }
 
-// The slot of a late request is cancelled when all that it was charged is recorded anew, however slow the store is: there is never
-// room for another. The caller does not wait for that.
+// All that a late request was charged counts when it was sent, in one step, however slow the store is: there is never room for
+// another. The caller does not wait for that.
 func TestALateRequestIsNeverUncounted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits, b.Margin = perMinuteOfTokens(5, 1000), 0
@@ -245,7 +241,7 @@ func TestALateRequestIsNeverUncounted(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Less(t, time.Since(begun), 11*time.Second)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.noted())
+		require.Equal(t, []string{"1 [700] false"}, kept.noted())
 		rationtest.RequireRemaining(t, b, token, 4, 300)
 		time.Sleep(50 * time.Second)
 		usage, err := b.Usage(t.Context(), token)
@@ -271,7 +267,7 @@ func TestTheShortestWindowSaysWhatIsLate(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.noted())
+		require.Equal(t, []string{"1 [70] false"}, kept.noted())
 	})
 }
 
@@ -285,27 +281,27 @@ func TestUnitsAreCorrectedWhenTheyAreKnown(t *testing.T) {
 			return grant
 		}
 		grant := take(900)
-		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 150}))
+		require.NoError(t, grant.Settle(t.Context(), map[string]int{"tokens": 150}))
 		rationtest.RequireRemaining(t, b, token, 4, 850)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 2*time.Second, take(200).Slot.Sub(begun).Truncate(time.Second))
 		rationtest.RequireRemaining(t, b, token, 3, 650)
 
 		grant = take(650)
-		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 850}))
+		require.NoError(t, grant.Settle(t.Context(), map[string]int{"tokens": 850}))
 		rationtest.RequireRemaining(t, b, token, 2, 0)
 		require.Equal(t, time.Minute+2*time.Second, take(100).Slot.Sub(begun).Truncate(time.Second), "200 more than there were count")
 
 		grant = take(0)
-		require.NoError(t, grant.RecordUnits(t.Context(), nil))
-		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 0}))
-		require.ErrorContains(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": -1}), "-1 tokens: there must be 0 to")
-		require.ErrorContains(t, grant.RecordUnits(t.Context(), map[string]int{"token": 1}), `no limit of budget "`+b.Name+`" counts "token"`)
-		require.ErrorContains(t, ration.Grant{}.RecordUnits(t.Context(), nil), "the grant is zero")
+		require.NoError(t, grant.Settle(t.Context(), nil))
+		require.NoError(t, grant.Settle(t.Context(), map[string]int{"tokens": 0}))
+		require.ErrorContains(t, grant.Settle(t.Context(), map[string]int{"tokens": -1}), "-1 tokens: there must be 0 to")
+		require.ErrorContains(t, grant.Settle(t.Context(), map[string]int{"token": 1}), `no limit of budget "`+b.Name+`" counts "token"`)
+		require.ErrorContains(t, ration.Grant{}.Settle(t.Context(), nil), "the grant is zero")
 	})
 }
 
-// A request that was late is recorded anew already: nothing of it becomes free, and what it used beyond counts.
+// A request that was late counts when it was sent, and what it has not used is free.
 func TestUnitsOfALateRequestAreCorrectedToo(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits, b.Margin = perMinuteOfTokens(5, 1000), 100*time.Millisecond
@@ -324,11 +320,11 @@ func TestUnitsOfALateRequestAreCorrectedToo(t *testing.T) {
 			require.True(t, found)
 			return grant
 		}
-		require.NoError(t, send().RecordUnits(t.Context(), map[string]int{"tokens": 100}))
+		require.NoError(t, send().Settle(t.Context(), map[string]int{"tokens": 100}))
 		time.Sleep(time.Second)
-		rationtest.RequireRemaining(t, b, token, 4, 700)
-		require.NoError(t, send().RecordUnits(t.Context(), map[string]int{"tokens": 500}))
+		rationtest.RequireRemaining(t, b, token, 4, 900)
+		require.NoError(t, send().Settle(t.Context(), map[string]int{"tokens": 500}))
 		time.Sleep(time.Second)
-		rationtest.RequireRemaining(t, b, token, 3, 200)
+		rationtest.RequireRemaining(t, b, token, 3, 400)
 	})
 }

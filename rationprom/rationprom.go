@@ -60,7 +60,7 @@ const mostBudgets = 100
 var (
 	outcomes   = []string{"granted", string(rationtrace.Exhausted), string(rationtrace.Cancelled), string(rationtrace.NoToken), string(rationtrace.StoreError), string(rationtrace.Failed)}
 	retried    = []string{"refused", "rejected", "server_error", "failure"}
-	operations = []string{"book", "cancel", "record", "reconcile", "usage", "pause", "quarantine", "resume", "reset", "card", "hold", "status"}
+	operations = []string{"book", "cancel", "correct", "record", "reconcile", "usage", "pause", "quarantine", "resume", "reset", "card", "hold", "status"}
 	errorTypes = []string{"timeout", "transient", "permanent", "cancelled"}
 	reasons    = []string{
 		string(provider.ReasonQuota), string(provider.ReasonSecondary), string(provider.ReasonConcurrency), string(provider.ReasonOverload),

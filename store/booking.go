@@ -203,7 +203,7 @@ type Booking struct {
 	// request came again. Zero: it was Now.
 	BookedAt time.Time
 	// Entry is the store's own name for the entry in the log. Callers only pass
-	// it to Cancel and Record.
+	// it to Cancel, Correct and Record.
 	Entry string
 	// Total counts all units that Book, Record and Reconcile have added to the account's
 	// log, up to the end of this booking, those included that were cancelled since. It

@@ -83,7 +83,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // A StoreError says that the store could not answer: it was not reached in
 // time, or it answered with an error of its own.
 type StoreError struct {
-	// Op is what was asked of the store: "book", "cancel", "hold", "record", "reconcile", "usage",
+	// Op is what was asked of the store: "book", "cancel", "hold", "correct", "record", "reconcile", "usage",
 	// "pause", "quarantine", "resume", "reset", "card" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
@@ -114,7 +114,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 //	if failed.Temporary() {
 func (e *StoreError) Temporary() bool { return e != nil && !e.Permanent }
 
-// ErrOtherStore is what Cancel and Record answer if the Entry of a booking is not one that
+// ErrOtherStore is what Cancel and Correct answer if the Entry of a booking is not one that
 // the store gave.
 var ErrOtherStore = errors.New("ration: the booking's Entry is from another store")
 

@@ -25,9 +25,6 @@ type RecordRequest struct {
 	// what it lacks of it beside Spent, at that instant, until others record it as
 	// their own. Zero: not known. A store that loses nothing ignores it.
 	Total Spending
-	// Replaces is a booking of the account that is cancelled in the same step:
-	// its call was sent at another time than its slot. Zero: none.
-	Replaces Booking
 	// Spent is at most MaxSpendings spendings in the order of their slots.
 	Spent []Spending
 	// Now stands for the store's clock. Zero: the store's clock.
@@ -46,10 +43,6 @@ func (r RecordRequest) Validate() error {
 		return accountIDError(r.Account.ID)
 	case len(r.Spent) == 0 && r.Total.Cost == 0:
 		return errors.New("ration: RecordRequest has neither a spending nor a total")
-	case r.Replaces.Entry != "" && r.Replaces.Account != r.Account.ID:
-		return errors.New("ration: RecordRequest.Replaces is a booking of another account")
-	case r.Replaces.Entry != "" && r.Replaces.ID == BookingID{}:
-		return errors.New("ration: RecordRequest.Replaces has no ID")
 	case len(r.Spent) > MaxSpendings:
 		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), MaxSpendings)
 	case r.Total.Cost < 0 || r.Total.Cost > limit.MaxUnits:
@@ -92,6 +85,51 @@ type Spending struct {
 	// counted, and with the scopes of the booking. So an Entry must tell them even if the
 	// log is lost. Empty: there was no booking.
 	Entry string
+}
+
+// A CorrectRequest tells what the call of a booking has really spent.
+type CorrectRequest struct {
+	// Booking is what Book or Correct returned. It was booked, and its call was sent.
+	Booking Booking
+	// Cost is in units, from 0: of the account that was charged, and of each shared one.
+	Cost int
+	// Units is what each of the meters has spent, in the order of [BookRequest.Units], likewise. A meter that is missing
+	// at the end has spent nothing.
+	Units []int
+	// Slot is when the call left, on the store's clock, no earlier than at the booking's slot. Zero: then.
+	Slot time.Time
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r CorrectRequest) Validate() error {
+	if err := ValidateBudgetName(r.Booking.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.Booking.ID == BookingID{}:
+		return errors.New("ration: CorrectRequest.Booking has no ID")
+	case !ValidAccountID(r.Booking.Account):
+		return accountIDError(r.Booking.Account)
+	case r.Booking.Slot.IsZero():
+		return errors.New("ration: CorrectRequest.Booking has no slot")
+	case !r.Slot.IsZero() && r.Slot.Before(r.Booking.Slot):
+		return errors.New("ration: CorrectRequest.Slot is before the booking's")
+	case len(r.Units) > maxShared:
+		return fmt.Errorf("ration: CorrectRequest.Units has %d numbers: there are at most %d meters", len(r.Units), maxShared)
+	}
+	for _, units := range append([]int{r.Cost}, r.Units...) {
+		if units < 0 || units > limit.MaxUnits {
+			return fmt.Errorf("ration: CorrectRequest: %d units: there must be 0 to %d", units, limit.MaxUnits)
+		}
+	}
+	for _, t := range [...]time.Time{r.Booking.Slot, r.Slot, r.Now} {
+		if err := validateNow(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A ReconcileRequest tells what a provider has counted. What the log lacks of it counts from

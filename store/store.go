@@ -89,7 +89,7 @@ type Store interface {
 	// said that nothing was booked, and after a StoreError, when the answer
 	// may have been lost: the booking that was recorded, if any, is then the
 	// answer, and nothing is recorded twice. After a booking was answered its ID
-	// is of use only for Cancel and Record.
+	// is of use only for Cancel and Correct.
 	//
 	// If an account has other limits of a later edition, Book applies those and
 	// returns them in Booking.Effective; if they are of the same edition, the error is
@@ -103,6 +103,13 @@ type Store interface {
 	// what it recorded for that ID. It is no error if it recorded nothing. Who has given up cancels: a store
 	// should cancel although the context has ended, which only says that nobody waits for it.
 	Cancel(ctx context.Context, all ...CancelRequest) error
+
+	// Correct makes a booking whose call was sent count as what that has spent, more or less, and returns the booking as it is
+	// then: its Entry, Slot and Cost may be others. What comes back is free for those who book next, also before callers that wait,
+	// who are told of it as of a cancelled booking. If the booking was cancelled, or if an account does not count it any more,
+	// what was spent is recorded. Within a minute a booking may be corrected again by what Book had returned, and not only by what Correct
+	// did; to correct it alike changes nothing. Cancel does nothing then.
+	Correct(ctx context.Context, r CorrectRequest) (Booking, error)
 
 	// Record records units that were spent without a booking, or whose booking
 	// is no longer in the log, each at its slot. Recording the same ID again records

@@ -177,6 +177,20 @@ func (s *Store[A]) Record(ctx context.Context, r store.RecordRequest) error {
 	return s.ask(ctx, "record", func() error { return s.Of.Record(ctx, r) })
 }
 
+// Correct asks the store, and enters into the journal what the booking charges now in place of what it did.
+func (s *Store[A]) Correct(ctx context.Context, r store.CorrectRequest, before []journal.Charge[A], own A, beside []journal.Charge[A]) (corrected store.Booking, err error) {
+	err = s.ask(ctx, "correct", func() error {
+		corrected, err = s.Of.Correct(ctx, r)
+		return err
+	})
+	if err != nil || s.Local {
+		return corrected, err
+	}
+	s.Journal.Cancel(journal.Cancelled[A]{Slot: r.Booking.Slot, Entry: r.Booking.Entry, Charges: before})
+	s.Journal.Add(own, beside, &corrected, cmp.Or(corrected.Now, corrected.Slot))
+	return corrected, nil
+}
+
 // soonWithin bounds how long a caller waits for the store that gives up, or has its response. The store goes on afterwards.
 const soonWithin = 250 * time.Millisecond
 
@@ -350,13 +364,13 @@ type Cancelled[A journal.Account] struct {
 	Booking store.Booking
 	// Holder is the one that the store was told of. Zero: it was not.
 	Holder store.BookingID
-	// Offline is set if it was booked without the store, and Replaced if something else was recorded in its place.
-	Offline, Replaced bool
+	// Offline is set if it was booked without the store.
+	Offline bool
 	// Charges are what the journal has. Nil: it has none.
 	Charges []journal.Charge[A]
 }
 
-// Cancel cancels bookings where they were booked, and the journal forgets them. Those that are Replaced it only forgets.
+// Cancel cancels bookings where they were booked, and the journal forgets them.
 func (s *Store[A]) Cancel(ctx context.Context, all ...Cancelled[A]) error {
 	var failed error
 	var gone []journal.Cancelled[A]
@@ -365,11 +379,9 @@ func (s *Store[A]) Cancel(ctx context.Context, all ...Cancelled[A]) error {
 		if b.Charges != nil && !s.Local {
 			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
 		}
-		switch {
-		case b.Replaced:
-		case b.Offline:
+		if b.Offline {
 			failed = errors.Join(failed, s.cancelShare(ctx, b.Booking))
-		default:
+		} else {
 			requests = append(requests, store.CancelRequest{Booking: b.Booking, Holder: b.Holder})
 		}
 	}

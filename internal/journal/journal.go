@@ -136,6 +136,9 @@ func (j *Journal[A]) Add(own A, beside []Charge[A], b *store.Booking, booked tim
 		if i > 0 {
 			charged = beside[i-1]
 		}
+		if charged.Units == 0 {
+			continue
+		}
 		id, length := charged.Account.Journalled()
 		j.accounts.Sweep(func(_ string, of *bookings[A]) bool { return of.ends <= now })
 		of := j.accounts.Get(id)

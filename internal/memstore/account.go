@@ -160,22 +160,7 @@ func (a *account) cancel(b *booking, p part, now int64) {
 	if a.limits == nil || !a.counts(b, p) {
 		return
 	}
-	scopes, c := scopesOf(b.queue), a.open(a.limits, now)
-	a.cancelled += p.cost
-	if p.logged {
-		for scope := range scopesIn(scopes) {
-			a.log(scope).remove(b.slot, b.number)
-		}
-		a.latest = a.log("").last
-	}
-	if b.slot > a.renewed {
-		c.taken = p.taken
-		for _, m := range c.meters {
-			if m.counter != nil && store.Covers(m.Scope, scopes) {
-				m.counter.cancel(m, b.slot, p.cost)
-			}
-		}
-	}
+	a.change(b, &p, 0, now)
 	if b.slot >= now {
 		a.restart(now)
 	}

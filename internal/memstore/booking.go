@@ -63,20 +63,34 @@ func (x *buffers) name(l *queue, number int64, transactions []*transaction) stri
 	text := append(append(x.encoded[:0], l.name...), 0)
 	text = binary.BigEndian.AppendUint64(text, uint64(number))
 	for _, c := range transactions {
-		logged := byte('N')
-		if c.set.HasLog() {
-			logged = 'L'
-		}
-		text = append(text, logged, byte(len(c.taken)))
-		text = binary.BigEndian.AppendUint64(text, uint64(c.cost(l)))
-		for _, t := range c.taken {
-			for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, t.most} {
-				text = binary.BigEndian.AppendUint64(text, uint64(n))
-			}
-		}
+		text = appendPart(text, part{cost: c.cost(l), logged: c.set.HasLog(), taken: c.taken})
 	}
 	x.encoded = text
 	return x.keep(text)
+}
+
+// name returns the booking as Booking.Entry has it.
+func (b *booking) name() string {
+	text := binary.BigEndian.AppendUint64(append([]byte(b.queue), 0), uint64(b.number))
+	for _, p := range b.parts {
+		text = appendPart(text, p)
+	}
+	return string(text)
+}
+
+func appendPart(text []byte, p part) []byte {
+	logged := byte('N')
+	if p.logged {
+		logged = 'L'
+	}
+	text = append(text, logged, byte(len(p.taken)))
+	text = binary.BigEndian.AppendUint64(text, uint64(p.cost))
+	for _, t := range p.taken {
+		for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, t.most} {
+			text = binary.BigEndian.AppendUint64(text, uint64(n))
+		}
+	}
+	return text
 }
 
 // charged returns the accounts of a booking in the order of its parts.

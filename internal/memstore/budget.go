@@ -159,12 +159,18 @@ func (b *budget) sweep(clock reading) {
 	}
 }
 
-// doneIDs are those of what was cancelled or recorded in the last minute. That
+// doneIDs are those of what was cancelled, corrected or recorded in the last minute. That
 // minute is real: a copy of a question comes late on the machine's clock, not on
 // the request's. No answer of Book is kept: none is lost on its way from here.
 type doneIDs struct {
-	expires map[store.BookingID]int64
-	order   []store.BookingID // oldest first
+	known map[store.BookingID]done
+	order []store.BookingID // oldest first
+}
+
+// A done is what became of an ID.
+type done struct {
+	expires int64
+	becomes *booking // nil: it was cancelled, or recorded
 }
 
 const rememberMicros = 60 * 1_000_000
@@ -174,27 +180,39 @@ func (d *doneIDs) add(id store.BookingID, moment int64) bool {
 	if d.has(id) {
 		return false
 	}
-	if d.expires == nil {
-		d.expires = make(map[store.BookingID]int64)
-	}
-	d.expires[id] = moment + rememberMicros
-	d.order = append(d.order, id)
+	d.note(id, done{expires: moment + rememberMicros})
 	d.sweep(moment)
 	return true
 }
 
+func (d *doneIDs) note(id store.BookingID, is done) {
+	if d.known == nil {
+		d.known = make(map[store.BookingID]done)
+	}
+	if !d.has(id) {
+		d.order = append(d.order, id)
+	}
+	d.known[id] = is
+}
+
+// correct notes what a booking has become.
+func (d *doneIDs) correct(id store.BookingID, one *booking, moment int64) {
+	d.note(id, done{moment + rememberMicros, one})
+	d.sweep(moment)
+}
+
 func (d *doneIDs) has(id store.BookingID) bool {
-	_, found := d.expires[id]
+	_, found := d.known[id]
 	return found
 }
 
 // sweep removes a few IDs that are out of use.
 func (d *doneIDs) sweep(moment int64) {
 	for range few {
-		if len(d.order) == 0 || d.expires[d.order[0]] > moment {
+		if len(d.order) == 0 || d.known[d.order[0]].expires > moment {
 			return
 		}
-		delete(d.expires, d.order[0])
+		delete(d.known, d.order[0])
 		d.order = d.order[1:]
 	}
 }

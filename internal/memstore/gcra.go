@@ -131,6 +131,17 @@ func (g *gcra) cancel(m meter, slot, cost int64) {
 	g.free = slices.Insert(g.free, i, s)
 }
 
+// split divides what the booking took, so that the last units of it can be given back, and returns the rest.
+func (g *gcra) split(m meter, units int64) (rest taking) {
+	took := &m.transaction.taken[0]
+	limit := *m.CompiledLimit
+	limit.Max = took.most
+	rest = *took
+	rest.to = took.to.minus(meter{CompiledLimit: &limit}, units).orLater(took.from)
+	took.from = rest.to
+	return rest
+}
+
 // record adds to what is taken from the slot on, at most Burst units, and no more than the
 // bucket holds at the last slot of all. What was free before counts as used: nobody knows
 // where in it the units left.

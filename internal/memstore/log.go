@@ -173,6 +173,19 @@ func (l *log) remove(slot, number int64) bool {
 	return true
 }
 
+// change adds units to a booking, or with a negative number takes some away, and removes one of which none are left.
+func (l *log) change(slot, number, units int64) {
+	at, i, found := l.find(slot, number)
+	if !found {
+		return
+	}
+	if c := &l.chunks[at]; c.entries[i].upto-c.beforeEntry(i)+units == 0 {
+		l.remove(slot, number)
+	} else {
+		l.shift(at, i, units)
+	}
+}
+
 // drop removes a chunk, whose memory the next one has.
 func (l *log) drop(at int) {
 	l.spare = l.chunks[at].entries[:0]

@@ -210,10 +210,6 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	instead, err := parseEntry(r.Replaces.Entry, r.Replaces.Slot)
-	if err != nil && r.Replaces.Entry != "" {
-		return err
-	}
 	accounts, err := store.NewAccounts(r.Account)
 	if err != nil {
 		return err
@@ -247,10 +243,6 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if entered {
 		c.finish()
 		b.lower(c.account)
-	}
-	// It is cancelled once, here or by Cancel.
-	if r.Replaces.Entry != "" && b.done.add(r.Replaces.ID, clock.moment) {
-		b.cancel(&instead, r.Account.ID, now)
 	}
 	b.done.add(r.ID, clock.moment)
 	return nil

@@ -39,7 +39,7 @@ func TestMemoryStoreForgetsWhatIsOutOfUse(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			b := memory.budgets["x"]
 			most = max(most, len(b.accounts))
-			require.LessOrEqual(t, len(b.done.expires), 4)
+			require.LessOrEqual(t, len(b.done.known), 4)
 			require.LessOrEqual(t, len(b.done.order), 4)
 		}
 		// Each account is used for 100 minutes and kept for a day and an hour

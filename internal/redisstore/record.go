@@ -15,9 +15,6 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if e := r.Replaces.Entry; e != "" && partsOf(e) == nil {
-		return store.ErrOtherStore
-	}
 	account, err := store.NewAccounts(r.Account)
 	if err != nil {
 		return err
@@ -40,7 +37,7 @@ const maxRecorded = 50
 
 // partOf returns the part of a request that one script records. Each part has an ID of
 // its own, the same whenever the request is made again. The first part records the total,
-// and the others have its slot. The last one cancels the booking that is replaced.
+// and the others have its slot.
 func partOf(r store.RecordRequest, part int) store.RecordRequest {
 	one, from := r, part*maxRecorded
 	one.Spent = r.Spent[from:min(from+maxRecorded, len(r.Spent))]
@@ -48,20 +45,13 @@ func partOf(r store.RecordRequest, part int) store.RecordRequest {
 	if part > 0 {
 		one.Total.Cost = 0
 	}
-	if from+maxRecorded < len(r.Spent) {
-		one.Replaces = store.Booking{}
-	}
 	return one
 }
 
 func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *store.Accounts) error {
-	replacedID := ""
-	if r.Replaces.Entry != "" {
-		replacedID = r.Replaces.ID.String()
-	}
-	args := make([]any, 0, 12+4*len(r.Spent))
+	args := make([]any, 0, 9+4*len(r.Spent))
 	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.RelevantScopes(r.Scopes),
-		micros(r.Total.Slot), r.Total.Cost, r.Replaces.Entry, micros(r.Replaces.Slot), replacedID)
+		micros(r.Total.Slot), r.Total.Cost)
 	args = zoneArguments(args, account.Zones(), cmp.Or(r.Now, time.Now()))
 	args = append(args, account.LimitSet(0).Name)
 	for _, spent := range r.Spent {
@@ -76,6 +66,29 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 		return err
 	}
 	return reply.end("record")
+}
+
+// Correct implements [store.Store].
+func (s *Store) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
+	if err := r.Validate(); err != nil {
+		return store.Booking{}, err
+	}
+	b := r.Booking
+	if partsOf(b.Entry) == nil {
+		return store.Booking{}, store.ErrOtherStore
+	}
+	args := append(make([]any, 0, 7+len(r.Units)), micros(r.Now), b.ID.String(), b.Account, b.Entry, micros(b.Slot), micros(r.Slot), r.Cost)
+	for _, units := range r.Units {
+		args = append(args, units)
+	}
+	reply, err := s.run(ctx, "correct", correctScript(), b.Budget, args)
+	if err != nil {
+		return store.Booking{}, err
+	}
+	var slot [1]int64
+	reply.numbers(slot[:])
+	b.Cost, b.Slot, b.Entry = r.Cost, instant(slot[0]), reply.name()
+	return b, reply.end("correct")
 }
 
 // Reconcile implements [store.Store].

@@ -32,6 +32,7 @@ var (
 	// These need not know the limits, or find them with the account.
 	resolveScript  = sync.OnceValue(func() *redis.Script { return script{name: "resolve"}.with(0) })
 	cancelScript   = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(allAlgorithms) })
+	correctScript  = sync.OnceValue(func() *redis.Script { return script{name: "correct", accounts: true}.with(allAlgorithms) })
 	holdScript     = sync.OnceValue(func() *redis.Script { return script{name: "hold", accounts: true}.with(allAlgorithms) })
 	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
 	resumeScript   = sync.OnceValue(func() *redis.Script { return script{name: "resume", accounts: true}.with(allAlgorithms) })

@@ -151,17 +151,6 @@ var cancelRules = []rule{
 		h.used(a, 1, 0, 10*sec)
 		h.slots(a, 10*sec)
 	}},
-	{"a booking is cancelled once, by Cancel or by Record", func(h *harness) {
-		a := h.single(atMost(1, 10*sec))
-		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1])
-		h.slots(a, 10*sec)
-		// The slot is another's now.
-		r := h.recordRequest(a, spent(25*sec, 1))
-		r.Replaces = all[1]
-		require.NoError(h.t, h.store.Record(h.t.Context(), r))
-		h.slots(a, 35*sec)
-	}},
 	{"of what was cancelled nothing before the end of a pause is given", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec, 30*sec)

@@ -159,9 +159,7 @@ var crowdRules = []crowdRule{
 				case 0:
 					h.cancel(b)
 				case 1:
-					r := h.recordRequest(h.each(c.limit, b.Account), spent(now+us, 1))
-					r.Replaces = b
-					require.NoError(h.t, h.store.Record(h.t.Context(), r))
+					h.correct(b, 1, now+us)
 				}
 			}
 			for id, count := range counts {

@@ -20,6 +20,8 @@ func withReserve(thousandths int) option {
 	return func(r *store.BookRequest) { r.Reserve = thousandths }
 }
 
+func withCost(cost int) option { return func(r *store.BookRequest) { r.Cost = cost } }
+
 func withUnits(units ...int) option { return func(r *store.BookRequest) { r.Units = units } }
 
 // metered lists accounts of which each has meters.

@@ -58,41 +58,6 @@ var recordRules = []rule{
 		h.record(a, lost...)
 		h.used(a, 2, 3, 10*sec)
 	}},
-	{"a booking is recorded when it left instead of at its slot", func(h *harness) {
-		a := h.single(atMost(2, 10*sec))
-		all := h.slots(a, 0, 0)
-		h.at(3 * sec)
-		r := h.recordRequest(a, spent(2*sec, 1))
-		r.Replaces = all[0]
-		require.NoError(h.t, h.store.Record(h.t.Context(), r))
-		require.NoError(h.t, h.store.Record(h.t.Context(), r))
-		h.used(a, 2, 0, 10*sec)
-		h.at(10 * sec)
-		h.used(a, 1, 1, 12*sec)
-		h.slots(a, 10*sec, 12*sec)
-	}},
-	{"a booking that was replaced is cancelled once", func(h *harness) {
-		a := h.single(atMost(1, 10*sec))
-		all := h.slots(a, 0, 10*sec, 20*sec)
-		r := h.recordRequest(a, spent(25*sec, 1))
-		r.Replaces = all[1]
-		require.NoError(h.t, h.store.Record(h.t.Context(), r))
-		h.slots(a, 10*sec)
-		// The slot is another's now.
-		h.cancel(all[1])
-		h.slots(a, 35*sec)
-	}},
-	{"what Record replaces a booking with is there, in its own scope, when the booking is cancelled", func(h *harness) {
-		a := h.single(atMost(1, 10*sec), limit.Limit{Max: 1, Window: 10 * sec, Scope: "s"})
-		all := h.slots(a, 0, 10*sec)
-		h.cancel(all[0])
-		r := h.recordRequest(a, spent(0, 3))
-		r.Scopes, r.Replaces = []string{"s"}, all[1]
-		require.NoError(h.t, h.store.Record(h.t.Context(), r))
-		h.used(a, 3, 0, 10*sec)
-		h.at(10*sec + us)
-		h.used(a, 0, 1, never)
-	}},
 	{"what has left every window is not recorded", func(h *harness) {
 		a := h.single(atMost(2, sec), atMost(3, 10*sec))
 		h.at(10 * sec)

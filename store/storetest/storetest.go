@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // RunLog is [Run] with every limit counted by an exact log: SlidingLog
 // or StreamLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
-	rules := slices.Concat(bookingRules, cancelRules, accountRules, recordRules, reconcileRules, pauseRules, keyRules, resumeRules, usageRules, resetRules,
+	rules := slices.Concat(bookingRules, cancelRules, correctRules, accountRules, recordRules, reconcileRules, pauseRules, keyRules, resumeRules, usageRules, resetRules,
 		boundRules, argumentRules, optionRules, countingRules, concurrencyRules, watchRules, holdRules, cardRules)
 	for _, r := range rules {
 		t.Run(r.title, func(t *testing.T) { r.check(newHarness(t, open(t), log)) })

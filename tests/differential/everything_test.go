@@ -61,7 +61,38 @@ func (w *mixedWorld) cancel(rt *rapid.T) {
 	b.cancelled = true
 }
 
-// record enters debts, bookings that may be known, and hands one back.
+// correct says what a booking that has left has spent, and perhaps when: once, or again by what it was before.
+func (w *mixedWorld) correct(rt *rapid.T) {
+	b := w.past(rt)
+	if b.slot() > w.now {
+		rt.Skip("it has not left")
+	}
+	r := store.CorrectRequest{Cost: rapid.IntRange(0, 2*b.request.Cost).Draw(rt, "cost"), Now: time.UnixMicro(w.now)}
+	for _, n := range b.request.Units {
+		r.Units = append(r.Units, rapid.IntRange(0, 2*n+1).Draw(rt, "units"))
+	}
+	if rapid.Bool().Draw(rt, "at another time") {
+		r.Slot = time.UnixMicro(rapid.Int64Range(b.slot(), w.now).Draw(rt, "when"))
+	}
+	keeps := rapid.Bool().Draw(rt, "keeps what it was")
+	var said []string
+	for i, kept := range w.stores {
+		r.Booking = b.answers[i]
+		corrected, err := kept.Correct(rt.Context(), r)
+		require.NoError(rt, err)
+		said = append(said, fmt.Sprint(corrected.Cost, corrected.Account, corrected.Slot.UnixMicro()))
+		if !keeps {
+			b.answers[i] = corrected
+		}
+	}
+	require.Equal(rt, said[0], said[len(said)-1])
+	b.cancelled = true // it counts for something else now
+	for _, id := range b.charged() {
+		w.indebted[id] = true
+	}
+}
+
+// record enters debts, and bookings that may be known.
 func (w *mixedWorld) record(rt *rapid.T) {
 	f := w.fleet(rt)
 	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
@@ -78,17 +109,10 @@ func (w *mixedWorld) record(rt *rapid.T) {
 	scopes := rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes")
 	indebted := rapid.Bool().Draw(rt, "a debt")
 	var known []*mixedBooking
-	var instead *mixedBooking
 	if len(own) > 0 {
 		known = rapid.SliceOfNDistinct(rapid.SampledFrom(own), 0, 3, rapid.ID[*mixedBooking]).Draw(rt, "known")
-		if rapid.Bool().Draw(rt, "one is cancelled") {
-			instead = rapid.SampledFrom(own).Draw(rt, "which")
-			if instead.answers[0].Account != account.ID {
-				instead = nil
-			}
-		}
 	}
-	if !indebted && len(known) == 0 && instead == nil {
+	if !indebted && len(known) == 0 {
 		rt.Skip("nothing to enter")
 	}
 	id := store.NewBookingID()
@@ -101,18 +125,9 @@ func (w *mixedWorld) record(rt *rapid.T) {
 			r.Spent = append(r.Spent, store.Spending{Slot: b.answers[i].Slot, Cost: b.answers[i].Cost, Entry: b.answers[i].Entry})
 		}
 		slices.SortStableFunc(r.Spent, func(a, b store.Spending) int { return a.Slot.Compare(b.Slot) })
-		if instead != nil {
-			r.Replaces = instead.answers[i]
-		}
-		if len(r.Spent) == 0 {
-			r.Spent = append(r.Spent, debt)
-		}
 		require.NoError(rt, kept.Record(rt.Context(), r))
 	}
 	w.indebted[account.ID] = true
-	if instead != nil {
-		w.booked = slices.DeleteFunc(w.booked, func(b *mixedBooking) bool { return b == instead })
-	}
 }
 
 func (w *mixedWorld) pause(rt *rapid.T) {
@@ -352,7 +367,7 @@ func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindO
 					actions["step back"] = w.stepBack
 				}
 				if kind.spends {
-					actions["record"] = w.record
+					actions["record"], actions["correct"] = w.record, w.correct
 				}
 				rt.Repeat(actions)
 				w.usage(rt)

@@ -150,7 +150,7 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, canc
 		assert.True(t, err == nil || l.late > 0 && errors.Is(err, ration.ErrStoreUnavailable), "%v", err)
 	}
 	if l.settles && !cancel && c.used < c.units {
-		err := grant.RecordUnits(context.WithoutCancel(ctx), map[string]int{"tokens": c.used})
+		err := grant.Settle(context.WithoutCancel(ctx), map[string]int{"tokens": c.used})
 		assert.True(t, err == nil || l.late+l.lost > 0 && errors.Is(err, ration.ErrStoreUnavailable), "%v", err)
 	} else {
 		c.used = c.units

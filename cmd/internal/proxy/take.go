@@ -297,7 +297,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, routes *routes) 
 		}
 	}
 	if grant, found := ration.GrantOf(end.resp); found && len(told.Units) > 0 {
-		if err := grant.RecordUnits(r.Context(), told.Units); err != nil {
+		if err := grant.Settle(r.Context(), told.Units); err != nil {
 			problem{http.StatusUnprocessableEntity, reasonRequest, fmt.Sprintf("the response was read, but not the units: %s", strings.TrimPrefix(err.Error(), "ration: ")), 0}.write(w)
 			return
 		}

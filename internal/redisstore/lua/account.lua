@@ -37,6 +37,8 @@
 --   commit(m, slot, cost)         records a booking, and returns what cancel is to know of
 --                                 it beside its slot and cost: 29 bytes, or nil
 --   cancel(m, slot, cost, known)  takes it back
+--   split(m, known, units)        if commit returns something: what cancel is to know of so many
+--                                 of the units, and then of the others
 --   record(m, slot, cost)         records what was spent, however much it is
 --   usage(m, now)                 the units used, those booked ahead beside them, and when the
 --                                 next is free or 0

@@ -35,7 +35,8 @@
 --   KEYS[1]:held:HOLDER    zset    its bookings to come: ID, account, entry, score = slot
 --   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
 --                                  them next: session.lua
---   KEYS[1]:id:ID          string  'cancelled', or 'recorded', for a minute
+--   KEYS[1]:id:ID          string  'cancelled', 'recorded', or what correct.lua made of a booking,
+--                                  for a minute
 --
 -- The fields of KEYS[1]: state, what every booking is to know of the budget: layout.lua;
 -- began, the version that the list of changes reaches back to; revision, the highest that

@@ -97,25 +97,56 @@ local function noteAgain(account, slot, part, other)
   account.fields.again, account.dirty.again, account.fresh = '1', true, true
 end
 
--- takeBack takes a part of an entry back, if it is still counted.
-local function takeBack(account, queue, slot, part)
-  part = countedAs(account, queue, slot, part)
-  if not part then
-    return
+-- setUnits makes a part of an entry, which must be counted as this, one of so many units, of which there were some before. It
+-- returns the part as it is then, and whether anything is free that was not.
+local function setUnits(account, queue, slot, part, units)
+  local scopes, at, less, more = scopesOf(queue), 1, part.cost - units, {}
+  local number = part.number
+  if less > 0 then
+    account.fields.back, account.dirty.back = text(tonumber(account.fields.back or 0) + less), true
   end
-  local scopes, at = scopesOf(queue), 1
-  account.fields.back, account.dirty.back = text(tonumber(account.fields.back or 0) + part.cost), true
   if part.code ~= 'N' then
     local log = logOf(account, scopes)
     account.ordered = nil
-    takeFromLog(account, log, slot, part.number, part.cost)
+    if less > 0 then
+      takeFromLog(account, log, slot, number + units, less)
+    elseif less < 0 then -- the numbers behind are others'
+      takeFromLog(account, log, slot, number, part.cost)
+      account.fields.back, account.dirty.back = text(tonumber(account.fields.back or 0) + part.cost), true
+      number = addToLog(account, log, slot, units)
+    end
+  elseif less < 0 then
+    account.total = (account.total - less) % MODULUS
   end
   for _, m in ipairs(account.limits) do
     if counters[m.code] and covers(m.scope, scopes) and slot > account.renewed then
       local known = counters[m.code].remembers and string.sub(part.more, at, at + MORE - 1)
-      counters[m.code].cancel(m, slot, part.cost, known)
       at = at + (known and MORE or 0)
+      if less < 0 then
+        counters[m.code].record(m, slot, -less)
+      elseif less > 0 then
+        local gone = known
+        if known and units > 0 then
+          gone, known = counters[m.code].split(m, known, less)
+        end
+        counters[m.code].cancel(m, slot, less, gone)
+      end
+      more[#more + 1] = known or nil
     end
   end
-  account.ahead = account.ahead or slot >= account.now
+  account.booked = account.booked + math.max(0, -less)
+  if units == 0 then
+    return NOTHING, less > 0
+  end
+  more = table.concat(more)
+  return struct.pack('>c1I7I5I1', part.code, number, units, #more / MORE) .. more, less > 0
+end
+
+-- takeBack takes a part of an entry back, if it is still counted.
+local function takeBack(account, queue, slot, part)
+  part = countedAs(account, queue, slot, part)
+  if part then
+    setUnits(account, queue, slot, part, 0)
+    account.ahead = account.ahead or slot >= account.now
+  end
 end

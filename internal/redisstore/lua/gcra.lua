@@ -124,6 +124,19 @@ do
       end
     end,
 
+    -- The units that go are the last ones.
+    split = function(m, known, units)
+      if #known ~= MORE then
+        return known, known
+      end
+      local from, fromPart, to, toPart, max = struct.unpack(TAKEN, known)
+      local at, part = plus({window = m.window, max = max}, to, toPart, -units)
+      if isAfter(from, fromPart, at, part) then
+        at, part = from, fromPart
+      end
+      return struct.pack(TAKEN, at, part, to, toPart, max), struct.pack(TAKEN, from, fromPart, at, part, max)
+    end,
+
     -- Whatever was spent, the provider's bucket is at most full, and at most full again when
     -- the last that is booked has left.
     record = function(m, slot, cost)

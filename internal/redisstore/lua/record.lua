@@ -7,10 +7,7 @@
 --       4 the scopes of spendings without an entry, between commas
 --       5 an instant at which the units spent by all are known; '' if none is
 --       6 those units, in the longest window before it
---       7 an entry that is handed back in the same step; '' if none is
---       8 its slot; '' likewise
---       9 the ID of its booking; '' likewise
---      10 how many zones follow, then each: see readZones
+--       7 how many zones follow, then each: see readZones
 --         its limits: see limitset
 --         then for each, in the order of slots: slot, cost, the entry that it
 --         had, '' if it had none, and when it was booked
@@ -22,9 +19,7 @@ local unnamed = ARGV[4]
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
 local units = whole(ARGV[6], 'units', 0, COSTLIEST)
-local instead = ARGV[7]
-local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
-local first = readZones(11, ARGV[10])
+local first = readZones(8, ARGV[7])
 local set = limitset(ARGV[first])
 for i = first + 1, #ARGV, 4 do
   spendings[#spendings + 1] = {
@@ -35,7 +30,6 @@ for i = first + 1, #ARGV, 4 do
   }
 end
 if #id ~= 32 or accountID == '' or (#ARGV - first) % 4 ~= 0 or
-  (instead ~= '' and (not parse(instead) or #ARGV[9] ~= 32)) or
   not string.find(unnamed, '^[%w%._,-]*$') then
   bad = bad or 'ERR ration: record takes an ID, an account, its limits, and for each spending four arguments'
 end
@@ -112,20 +106,10 @@ for i, each in ipairs(all) do
   kept[i] = struct.pack(KNOWN, each.at, part.code, part.number, part.cost)
 end
 addUpTo(math.huge)
--- What was recorded is written before cancelEntry reads the account again.
 if missing[1] or table.concat(kept) ~= field then
   account.fields.known, account.dirty.known = kept[1] and table.concat(kept), true
   lowerScores(account)
   writeNow(account)
-end
-if instead ~= '' then
-  -- It is handed back once, here or by its cancellation.
-  local booked = base .. ':id:' .. ARGV[9]
-  if call('SET', booked, 'cancelled', 'PX', REMEMBER, 'NX') then
-    local opened = {}
-    cancelEntry(opened, instead, accountID, there, now)
-    writeOpened(opened)
-  end
 end
 -- Nothing is booked while workers still record what a loss has taken: a far one with many accounts takes longer than
 -- GRACE.

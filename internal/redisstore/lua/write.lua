@@ -223,19 +223,24 @@ local function cancelEntry(opened, entry, accountID, slot, now)
   end
 end
 
+-- findEdge finds the last slot of all again, when one was taken out.
+local function findEdge(account)
+  if account.kind then
+    local oldest = oldestOf(account)
+    account.edge = opens(viewFor(account, '-'), oldest, nil, 0, account.edge)
+    if account.edge == oldest then
+      account.edge, account.ends = 0, 0 -- it is empty, not lost
+    end
+  end
+end
+
 local function writeOpened(opened)
   for _, account in pairs(opened) do
     if account then
       if account.ahead then
         rewindQueues(account)
       end
-      if account.kind then
-        local oldest = oldestOf(account)
-        account.edge = opens(viewFor(account, '-'), oldest, nil, 0, account.edge)
-        if account.edge == oldest then
-          account.edge, account.ends = 0, 0 -- it is empty, not lost
-        end
-      end
+      findEdge(account)
       lowerScores(account)
       writeNow(account)
     end

@@ -94,6 +94,15 @@ func (s *clockStore) tell(budget string, news store.News) {
 	}
 }
 
+func (s *clockStore) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
+	s.set(&r.Now)
+	corrected, err := s.Store.Correct(ctx, r)
+	if err == nil {
+		s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+	}
+	return corrected, err
+}
+
 func (s *clockStore) Record(ctx context.Context, r store.RecordRequest) error {
 	s.set(&r.Now)
 	return s.Store.Record(ctx, r)

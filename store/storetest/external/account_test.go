@@ -34,6 +34,7 @@ type booking struct {
 	meters     []*booking // what the account's meters are charged with
 	only       string     // the name of the one limit that it counts in, or logs; empty: all
 	recorded   bool       // it waited for nothing
+	corrected  bool       // its call was sent
 }
 
 // logs is booking.only of what counts in every log.

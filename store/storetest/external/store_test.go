@@ -119,7 +119,7 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 // cancel removes a booking. If it had not left, the order of queues begins anew.
 func (b *budget) cancel(id store.BookingID, now int64) {
 	one := b.bookings[id]
-	if one == nil {
+	if one == nil || one.corrected {
 		return
 	}
 	delete(b.bookings, id)
@@ -145,9 +145,6 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if r.Replaces.Entry != "" && !isEntry(r.Replaces) {
-		return store.ErrOtherStore
-	}
 	maps.DeleteFunc(b.recorded, func(_ store.BookingID, at time.Time) bool { return time.Since(at) > time.Minute })
 	if _, done := b.recorded[r.ID]; done {
 		return nil
@@ -171,9 +168,6 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 			scopes = scopesOf(queue)
 		}
 		c.record(scopes, "", spent.Slot.UnixMicro(), int64(spent.Cost))
-	}
-	if r.Replaces.Entry != "" {
-		b.cancel(r.Replaces.ID, now)
 	}
 	return nil
 }
