@@ -270,12 +270,18 @@ func (g *Grant) cancelSoon() {
 func (b *Budget) cancel(ctx context.Context, all ...*Grant) error {
 	gone := make([]durable.Cancelled[*limits.Account], len(all))
 	for i, g := range all {
-		gone[i] = durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline}
-		if g.account != nil && g.accounts != nil && !b.durable.Local {
-			gone[i].Charges = g.charges()
-		}
+		gone[i] = g.cancelled()
 	}
 	return b.durable.Cancel(ctx, gone...)
+}
+
+// cancelled returns what the cancellation of a grant's booking needs.
+func (g *Grant) cancelled() durable.Cancelled[*limits.Account] {
+	c := durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline}
+	if g.account != nil && g.accounts != nil && !g.budget.durable.Local {
+		c.Charges = g.charges()
+	}
+	return c
 }
 
 // cancelWithin bounds how long a caller that gives up waits for the store. The store goes

@@ -390,7 +390,7 @@ func (l *budgetLine) look(s *slot) outcome {
 			return slotResumed
 		}
 		if l.class.pool != nil && !now.LastResumed.Before(s.now) {
-			l.Offer(0)
+			l.Offer(0, time.Time{})
 		}
 	}
 	s.state = now
@@ -472,7 +472,7 @@ func (l *budgetLine) Book(e errand) {
 	if err == nil && e.For != nil {
 		err = w.book(w.ctx)
 	} else if err == nil {
-		err = w.bookEarlier(l, e.Instead)
+		err = w.bookInstead(l, e.Instead)
 	}
 	switch {
 	case errors.Is(err, errRegroup) && e.For != nil:
@@ -485,7 +485,11 @@ func (l *budgetLine) Book(e errand) {
 
 	s := w.slot()
 	s.keep(&w)
-	l.Booked(e, s)
+	if e.For == nil {
+		l.Exchanged(e, s, s.at.Before(e.Instead.at))
+	} else {
+		l.Booked(e, s)
+	}
 	l.catchUp(&w)
 }
 
@@ -496,34 +500,38 @@ func (l *budgetLine) catchUp(w *waiter) {
 		l.Changed()
 	}
 	if l.budget.lines.freed.Load() != w.freed {
-		l.Offer(offerAfter)
+		l.Offer(offerAfter, time.Time{})
 	}
 }
 
-// bookEarlier books a slot that is earlier than an old one; an error says that there is none.
-func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
+// bookInstead books a slot in place of an old one, no later than that. After an error that is line.ErrGone none is there, and after
+// another one the old one.
+func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 	b := l.budget
 	if left := old.pause(b.fleet.State()).Until.Sub(b.durable.Now()); left > 0 {
 		// What is free behind a pause is not: the store spreads the slots there.
-		l.Offer(left)
+		l.Offer(left, time.Time{})
 		return errNotExchanged
 	}
-	// The store counts the wait from when it is asked, which is a little later than now.
-	left := time.Until(old.grant(b).soonestSlot()) - 2*b.durable.Before()
-	if left <= 0 || old.offline {
+	if old.offline {
 		return errNotExchanged
 	}
 
+	given := old.grant(b)
+	given.holder = old.release(b)
 	var r store.BookRequest
-	w.request(&r, left)
-	booked, err := w.ask(w.ctx, &r)
-	switch {
-	case err != nil:
-		w.cancelSoon()
+	w.request(&r, store.Forever)
+	r.Instead = &store.CancelRequest{Booking: given.booking(), Holder: given.holder}
+	switch booked, err := w.ask(w.ctx, &r); {
+	case errors.Is(err, errBehind): // the store has done nothing
+		old.keep(w)
 		return err
-	case !booked:
-		return line.ErrNoRoom
+	case err != nil || !booked:
+		w.cancelSoon()
+		given.cancelSoon()
+		return errors.Join(line.ErrGone, err)
 	}
+	b.durable.Forget(given.cancelled())
 	w.traces.booked(w.ctx, w)
 	return nil
 }
@@ -629,7 +637,7 @@ func (l *lines) Review() {
 func (l *lines) changed(p *Pool) {
 	for _, one := range l.some(p) {
 		one.Changed()
-		one.Offer(0)
+		one.Offer(0, time.Time{})
 	}
 }
 
@@ -638,12 +646,20 @@ func (l *lines) changed(p *Pool) {
 const offerAfter = 100 * time.Millisecond
 
 // Freed implements fleet.Lines: callers look for the slots.
-func (l *lines) Freed(account string) {
+func (l *lines) Freed(news store.News) {
 	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template
-		if account == "" || w.findAccounts() == nil && w.accounts.Find(account) != nil {
-			one.Offer(offerAfter)
+		switch {
+		case news.Account != "" && (w.findAccounts() != nil || w.accounts.Find(news.Account) == nil):
+		case news.Now:
+			one.OfferNow(offerAfter)
+		default:
+			from := time.Time{}
+			if !news.Slot.IsZero() {
+				from = time.Now().Add(news.Slot.Sub(one.budget.durable.Now()))
+			}
+			one.Offer(offerAfter, from)
 		}
 	}
 }

@@ -57,6 +57,11 @@ type BookRequest struct {
 	// way would be late for a slot that comes now. A store asks when it sends the request, as what the caller knew when it made
 	// the request may be too little after a wait among others. Nil: a slot that has come is of use.
 	Lead func() time.Duration
+	// Instead is a booking that is cancelled in the same step, before a slot is looked for: who waits for a slot and asks for
+	// an earlier one in its place is never worse off, and finds room that the two would not have had together. It is cancelled
+	// whether or not anything is booked then, but if the answer is Lost, Behind or Ahead. Callers that wait are told of it only if
+	// the new slot is earlier. Nil: none is.
+	Instead *CancelRequest
 	// Expect is the store's clock at the call of Book, as the caller reckons it from an
 	// earlier answer and its own monotonic clock. A store whose clock may step compares
 	// the two, and adds the time for which it has kept the request. Zero: the caller has
@@ -109,6 +114,14 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.MaxWait < 0 && r.MaxWait != Never:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
+	}
+	if r.Instead != nil {
+		if err := r.Instead.Validate(); err != nil {
+			return err
+		}
+		if r.Instead.Booking.Budget != r.Budget || !ValidAccountID(r.Instead.Booking.Account) {
+			return errors.New("ration: BookRequest.Instead is not a booking of the budget")
+		}
 	}
 	for i, units := range r.Units {
 		if most := r.Accounts.MeterLimitSet(i).MaxCost(r.Accounts.RelevantScopes(r.Scopes)); units < 0 || int64(units) > most {

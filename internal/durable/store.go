@@ -177,6 +177,19 @@ func (s *Store[A]) Record(ctx context.Context, r store.RecordRequest) error {
 	return s.ask(ctx, "record", func() error { return s.Of.Record(ctx, r) })
 }
 
+// Forget has the journal forget bookings that the store has cancelled.
+func (s *Store[A]) Forget(all ...Cancelled[A]) {
+	var gone []journal.Cancelled[A]
+	for _, b := range all {
+		if b.Charges != nil && !s.Local {
+			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
+		}
+	}
+	if len(gone) > 0 {
+		s.Journal.Cancel(gone...)
+	}
+}
+
 // Correct asks the store, and enters into the journal what the booking charges now in place of what it did.
 func (s *Store[A]) Correct(ctx context.Context, r store.CorrectRequest, before []journal.Charge[A], own A, beside []journal.Charge[A]) (corrected store.Booking, err error) {
 	err = s.ask(ctx, "correct", func() error {
@@ -373,21 +386,15 @@ type Cancelled[A journal.Account] struct {
 // Cancel cancels bookings where they were booked, and the journal forgets them.
 func (s *Store[A]) Cancel(ctx context.Context, all ...Cancelled[A]) error {
 	var failed error
-	var gone []journal.Cancelled[A]
 	requests := make([]store.CancelRequest, 0, len(all))
 	for _, b := range all {
-		if b.Charges != nil && !s.Local {
-			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
-		}
 		if b.Offline {
 			failed = errors.Join(failed, s.cancelShare(ctx, b.Booking))
 		} else {
 			requests = append(requests, store.CancelRequest{Booking: b.Booking, Holder: b.Holder})
 		}
 	}
-	if len(gone) > 0 {
-		s.Journal.Cancel(gone...)
-	}
+	s.Forget(all...)
 	if len(requests) == 0 {
 		return failed
 	}

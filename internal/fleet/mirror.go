@@ -48,8 +48,8 @@ type Owner interface {
 type Lines interface {
 	// Review has waiting callers look at their slots.
 	Review()
-	// Freed says that slots of an account were given back; of the empty ID: perhaps of any.
-	Freed(account string)
+	// Freed tells news of an account of which slots were given back, or units of what has left are free; of the zero News: perhaps of any.
+	Freed(store.News)
 }
 
 // A Store is what a Mirror asks, as the methods of [store.Store] do.
@@ -215,7 +215,7 @@ const unknownVersion = -1
 // store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
 func (m *Mirror) hear(news store.News) {
 	if news.Version == 0 {
-		go m.Lines.Freed(news.Account)
+		go m.Lines.Freed(news)
 	}
 	if news.Account == "" && (news.Version == 0 || news.Version != m.State().Status.Version) {
 		m.announced.Store(cmp.Or(news.Version, unknownVersion))

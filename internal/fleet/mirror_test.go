@@ -34,7 +34,7 @@ type owner struct {
 
 func (o *owner) IsStalled() bool { return o.stalled.Load() }
 func (o *owner) Review()         { o.reviewed.Add(1) }
-func (o *owner) Freed(string)    {}
+func (o *owner) Freed(store.News) {}
 func (o *owner) Tell()           {}
 func (o *owner) Told(n fleet.News) {
 	o.mu.Lock()

@@ -15,6 +15,9 @@ import (
 //
 // Of a few lines each exchanges its last slots, in rounds of 1, 2, 4 and so on, until one finds no earlier one.
 //
+// Units of what has left may become free: there is room from now on. What is booked ahead for the next window has no room beside
+// another slot now, so those with the first slots are moved, likewise in rounds, and then the last ones to where those were.
+//
 // Lines differ in the size of their slots, so a slot that is given back is of no use to the callers of another line: the room that it
 // leaves is. Where there are many lines the callers keep their order among all. Who gives up leaves the room of its own slot, and
 // shortly before that comes the first caller behind has a slot booked there, and leaves room where its own was:
@@ -31,26 +34,28 @@ type Exchange[W any, S Slot] struct {
 
 	mu      sync.Mutex // protects all below. It comes before that of a line
 	lines   []*Line[W, S]
-	room    []time.Time          // that the lines have left, in order
-	offered map[*Line[W, S]]bool // whose callers may find room that others have left
-	offerAt time.Time            // when they look for it; zero: they do not
-	urgent  bool                 // also while there is room that the lines have left
-	search  search[W, S]         // that is under way
-	timer   *time.Timer          // of what comes next; nil: nothing did
+	room    []time.Time               // that the lines have left, in order
+	offered map[*Line[W, S]]time.Time // whose callers may find room that others have left, from when on; zero: it is not known
+	offerAt time.Time                 // when they look for it; zero: they do not
+	nowAt   time.Time                 // when the first callers look for room from now on; zero: they do not
+	urgent  bool                      // also while there is room that the lines have left
+	search  search[W, S]              // that is under way
+	timer   *time.Timer               // of what comes next; nil: nothing did
 }
 
 // A search is for earlier slots.
 type search[W any, S Slot] struct {
-	at     time.Time            // the room that is looked for; zero: what others have left
-	among  map[*Line[W, S]]bool // whose callers look for that
-	tried  map[*Line[W, S]]bool // of few lines: those that found none
-	turn   uint64               // of many: the first caller that was not tried
-	skip   int                  // likewise: how many callers are left out
-	round  int                  // how many slots are exchanged at once; zero: there is no search
-	open   int                  // that are being exchanged
-	failed int                  // that found nothing
-	missed bool                 // one of this round found nothing
-	over   bool                 // nothing more is looked for
+	at     time.Time                 // the room that is looked for; zero: what others have left
+	among  map[*Line[W, S]]time.Time // whose callers look for that, and from when on there is room
+	tried  map[*Line[W, S]]bool      // of few lines: those that found none
+	turn   uint64                    // of many: the first caller that was not tried
+	skip   int                       // likewise: how many callers are left out
+	round  int                       // how many slots are exchanged at once; zero: there is no search
+	open   int                       // that are being exchanged
+	failed int                       // that found nothing
+	missed bool                      // one of this round found nothing
+	over   bool                      // nothing more is looked for
+	first  bool                      // by the first callers, also of few lines
 }
 
 const (
@@ -62,8 +67,11 @@ const (
 	mostAtOnce = 256
 )
 
-// ErrNoRoom is what a [Clerk] refuses an exchange for if there is no earlier slot. Other errors say nothing about that.
-var ErrNoRoom = errors.New("there is no earlier slot")
+// ErrGone is what a [Clerk] refuses an exchange for if the slot that was to be exchanged is gone too.
+var ErrGone = errors.New("the slot is gone")
+
+// errNoRoom says that there is no earlier slot. Other errors say nothing about that.
+var errNoRoom = errors.New("there is no earlier slot")
 
 // leave removes a line.
 func (x *Exchange[W, S]) leave(l *Line[W, S]) {
@@ -81,15 +89,18 @@ func (x *Exchange[W, S]) leave(l *Line[W, S]) {
 func (x *Exchange[W, S]) many() bool { return x.count.Load() > few }
 
 // Offer has the callers of the line look for earlier slots after a time, or earlier if they were asked to; at once also if they know of
-// room that is left: the callers that move there find other room as well.
-func (l *Line[W, S]) Offer(after time.Duration) {
+// room that is left: the callers that move there find other room as well. There is room from an instant on, which is no use to those with
+// earlier slots; zero: it is not known.
+func (l *Line[W, S]) Offer(after time.Duration, from time.Time) {
 	x := l.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.offered == nil {
-		x.offered = make(map[*Line[W, S]]bool)
+		x.offered = make(map[*Line[W, S]]time.Time)
 	}
-	x.offered[l] = true
+	if known, offered := x.offered[l]; !offered || from.Before(known) {
+		x.offered[l] = from
+	}
 	x.urgent = x.urgent || after == 0
 	if at := time.Now().Add(after); x.offerAt.IsZero() || at.Before(x.offerAt) {
 		x.offerAt = at
@@ -97,13 +108,24 @@ func (l *Line[W, S]) Offer(after time.Duration) {
 	}
 }
 
-// left notes the room that slots have left which a line has given back.
-func (x *Exchange[W, S]) left(slots []Dropped[S]) {
-	if x.count.Load() <= 1 {
-		return // they were the last ones
-	}
+// OfferNow has the first callers of the exchange look for earlier slots after a time, since units of what has left are free.
+func (l *Line[W, S]) OfferNow(after time.Duration) {
+	x := l.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if at := time.Now().Add(after); x.nowAt.IsZero() || at.Before(x.nowAt) {
+		x.nowAt = at
+		x.step()
+	}
+}
+
+// left notes the room that slots have left which a line has given back.
+func (x *Exchange[W, S]) left(slots []Dropped[S]) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.count.Load() <= 1 && !x.search.first {
+		return // they were the last ones
+	}
 	for _, d := range slots {
 		x.addRoom(d.Slot.Due())
 	}
@@ -124,7 +146,7 @@ func (x *Exchange[W, S]) ended(l *Line[W, S], s S, err error) {
 		} else if at := x.before(s.Due()); now.over && s.Due().After(now.at) && at >= 0 { // this was too small, and that is taken
 			x.room = slices.Delete(x.room, at, at+1)
 		}
-	case errors.Is(err, ErrNoRoom):
+	case errors.Is(err, errNoRoom):
 		now.failed++
 		now.skip = max(1, 2*now.skip)
 		fallthrough
@@ -152,7 +174,7 @@ func (x *Exchange[W, S]) addRoom(due time.Time) {
 // step begins what is due, and sets the timer. It needs mu.
 func (x *Exchange[W, S]) step() {
 	if len(x.lines) == 0 { // an exchange has ended since
-		x.room, x.offered, x.offerAt = nil, nil, time.Time{}
+		x.room, x.offered, x.offerAt, x.nowAt = nil, nil, time.Time{}, time.Time{}
 	}
 	next := x.next(time.Now())
 	switch {
@@ -176,17 +198,21 @@ func (x *Exchange[W, S]) next(now time.Time) time.Time {
 	for s.open == 0 {
 		offer, room := x.due(now)
 		switch {
+		case s.round == 0 && !x.nowAt.IsZero() && !x.nowAt.After(now):
+			*s = search[W, S]{first: true, round: 1}
+			x.nowAt = time.Time{}
 		case s.round == 0 && !offer.IsZero() && !offer.After(now):
 			*s = search[W, S]{among: x.offered, round: 1}
 			x.offered, x.offerAt, x.urgent = nil, time.Time{}, false
+		case s.round == 0 && len(x.room) > 0 && !x.many():
+			*s = search[W, S]{round: len(x.room)}
+			x.room = nil
 		case s.round == 0 && !room.IsZero() && !room.After(now):
 			*s = search[W, S]{at: x.room[0], round: 1}
 			x.room = x.room[1:]
-		case s.round == 0 && (room.IsZero() || !offer.IsZero() && offer.Before(room)):
-			return offer
 		case s.round == 0:
-			return room
-		case s.over, s.failed >= few && (!s.at.IsZero() || !x.many()):
+			return earliest(offer, room, x.nowAt)
+		case s.over, s.first && s.missed, s.failed >= few && (!s.at.IsZero() || !x.many()):
 			s.round = 0
 			continue
 		case !s.at.IsZero():
@@ -200,6 +226,24 @@ func (x *Exchange[W, S]) next(now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// earliest returns the earliest of some instants that are not zero.
+func earliest(all ...time.Time) (first time.Time) {
+	for _, at := range all {
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// latest returns the later of two instants.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // due returns when callers look for what others have left, and for room that lines have; zero: they do not.
@@ -226,8 +270,8 @@ type place[W any, S Slot] struct {
 // begin has slots exchanged that lie behind the room: the last ones of each line or, if there are many, those of the callers that come
 // next. It reports whether there are any. It needs mu.
 func (x *Exchange[W, S]) begin(now time.Time) bool {
-	s, many := &x.search, x.many()
-	if s.missed = false; !many {
+	s, many := &x.search, x.many() || x.search.first
+	if s.missed = false; !many || s.first {
 		s.turn, s.skip = 0, 0
 	}
 	after := now
@@ -239,11 +283,17 @@ func (x *Exchange[W, S]) begin(now time.Time) bool {
 	}
 	var all []place[W, S]
 	for _, l := range x.lines {
-		if (s.among == nil || s.among[l]) && (many || !s.tried[l]) {
-			all = l.places(all, after, s.turn, s.skip+s.round, many)
+		from, among := s.among[l]
+		if (s.among == nil || among) && (many || !s.tried[l]) {
+			all = l.places(all, latest(after, from), s.turn, s.skip+s.round, many)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place[W, S]) int { return cmp.Compare(a.turn, b.turn) })
+	slices.SortStableFunc(all, func(a, b place[W, S]) int {
+		if s.first { // without the slot that is booked ahead first there is room as far as there is any
+			return a.slot.Due().Compare(b.slot.Due())
+		}
+		return cmp.Compare(a.turn, b.turn)
+	})
 	all = all[min(s.skip, len(all)):]
 	for _, one := range all[:min(s.round, len(all))] {
 		s.turn = one.turn + 1
@@ -254,15 +304,12 @@ func (x *Exchange[W, S]) begin(now time.Time) bool {
 	return s.open > 0
 }
 
-// places appends those of n callers whose slots lie behind an instant: the last ones or, of many lines, the first ones from a turn on
-// that have time to get another.
+// places appends those of n callers whose slots lie behind an instant: the last ones or, of many lines, the first ones from a turn on.
 func (l *Line[W, S]) places(all []place[W, S], after time.Time, turn uint64, n int, many bool) []place[W, S] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if many {
-		if least := time.Now().Add(3 * l.clerk.Ahead()); least.After(after) {
-			after = least
-		}
+	if least := time.Now().Add(3 * l.clerk.Ahead()); least.After(after) { // they have time to get another
+		after = least
 	}
 	most := min(len(l.callers), len(l.slots))
 	from, _ := slices.BinarySearchFunc(l.slots[:most], after, func(s S, after time.Time) int { return cmp.Or(s.Due().Compare(after), -1) })
@@ -281,13 +328,13 @@ func (l *Line[W, S]) places(all []place[W, S], after time.Time, turn uint64, n i
 func (l *Line[W, S]) exchangeOne(s S) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.callers) == 0 {
+	if len(l.callers) == 0 || !l.take(s) {
 		return false
 	}
 	if l.stop == nil {
 		l.ctx, l.stop = context.WithCancel(context.Background())
 	}
-	l.open++
+	l.asked++
 	go l.clerk.Book(Errand[W, S]{Instead: s, Context: l.ctx})
 	return true
 }

@@ -15,6 +15,7 @@ package line
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ type Slot interface {
 // line, the others without it. All but Book and GiveBack are called by one goroutine at a time, which hands no slot over
 // meanwhile. A slot may be given back while it is reviewed.
 type Clerk[W any, S Slot] interface {
-	// Book books one slot, and says what came of it by Booked or Refused. It has a goroutine of its own.
+	// Book books one slot, and says what came of it by Booked, Exchanged or Refused. It has a goroutine of its own.
 	Book(Errand[W, S])
 	// Prepare is called Ahead before a slot is due. It must not block.
 	Prepare(due time.Time)
@@ -53,7 +54,8 @@ type Errand[W any, S Slot] struct {
 	// For is a caller that has no slot. The slot is not for it alone: but it must not come later than this caller waits.
 	// Nil: the slot is booked in place of another one.
 	For *Caller[W, S]
-	// Instead is a slot of the line's that is given back if an earlier one can be booked. Zero: none.
+	// Instead is a slot of the line's, in place of which this one is booked: in one step, so that it is no later. Until then the
+	// line does not have it. Zero: none.
 	Instead S
 	// Context ends when the line has no callers any more. Nil: the slot is booked for one.
 	Context context.Context
@@ -109,7 +111,7 @@ type Line[W any, S Slot] struct {
 	mu      sync.Mutex // protects all below
 	callers []*Caller[W, S]
 	slots   []S
-	asked   int       // slots that are being booked
+	asked   int       // slots that are being booked, also in place of others
 	bookAt  time.Time // when slots are booked that are lacking
 	backAt  time.Time // when slots are given back that are left over; zero: none is
 	back    int       // slots that are being given back, and booked again then
@@ -118,7 +120,6 @@ type Line[W any, S Slot] struct {
 	look    bool          // the slots are to be reviewed
 	compare bool          // the slot of some caller may come later than it waits
 	prepped time.Time
-	open    int // slots that are being exchanged
 	ctx     context.Context
 	stop    context.CancelFunc // ends ctx, which those that are being exchanged have; nil: there is none
 
@@ -318,32 +319,37 @@ func (l *Line[W, S]) ComeBack(c *Caller[W, S], dropped Dropped[S]) bool {
 func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	l.mu.Lock()
 	l.ended(e)
-	var over []Dropped[S]
-	if e.For == nil && l.take(e.Instead) {
-		over = append(over, Dropped[S]{Slot: e.Instead})
-	}
 	l.add(s)
 	if c := e.For; c != nil && c.stands {
 		l.estimate(c, l.place(c.turn))
 	}
-	l.settle(over)
-	if e.For == nil {
+	l.settle(nil)
+}
+
+// Exchanged ends an errand for a slot in place of another one: it was booked, and is earlier or not.
+func (l *Line[W, S]) Exchanged(e Errand[W, S], s S, earlier bool) {
+	l.Booked(e, s)
+	if earlier {
+		l.exchange.left([]Dropped[S]{{Slot: e.Instead}})
 		l.exchange.ended(l, s, nil)
+	} else {
+		l.exchange.ended(l, s, errNoRoom)
 	}
 }
 
-// Refused ends an errand: no slot was booked. Of an exchange the error is [ErrNoRoom] if the store has no earlier one.
+// Refused ends an errand: no slot was booked. The line has one again in place of which none was, unless the error is [ErrGone].
 func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Lock()
 	l.ended(e)
 	if c := e.For; c != nil && c.stands && l.comesLate(c) {
 		l.refuse(c, err)
 	}
-	l.start()
-	l.mu.Unlock()
+	if e.For == nil && !errors.Is(err, ErrGone) {
+		l.add(e.Instead)
+	}
+	l.settle(nil)
 	if e.For == nil {
-		var none S
-		l.exchange.ended(l, none, err)
+		l.exchange.ended(l, e.Instead, err)
 	}
 }
 
@@ -372,11 +378,8 @@ func (l *Line[W, S]) comesLate(c *Caller[W, S]) bool {
 // ended ends an errand, in whose time the slots may have changed. It needs mu.
 func (l *Line[W, S]) ended(e Errand[W, S]) {
 	l.compare = true
-	if e.For != nil {
-		l.asked--
+	if l.asked--; e.For != nil {
 		e.For.errand = false
-	} else {
-		l.open--
 	}
 }
 

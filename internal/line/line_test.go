@@ -94,6 +94,14 @@ func (c *clerk) free(from time.Time) time.Time {
 	return at
 }
 
+// exchanges gives a slot back in place of which another is booked.
+func (c *clerk) exchanges(s *slot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.back.Add(1)
+	delete(c.taken, s.due)
+}
+
 func (c *clerk) book(until time.Time) *slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,20 +133,24 @@ func (c *clerk) Book(e errand) {
 	if e.For != nil {
 		until = e.For.Until
 	} else {
-		until = e.Instead.due.Add(-1)
+		c.exchanges(e.Instead)
 	}
 	s := c.book(until)
 	time.Sleep(way())
 	if s == nil {
 		err := errTooLate
 		if e.For == nil {
-			err = line.ErrNoRoom
+			err = line.ErrGone
 		}
 		c.current().Refused(e, err)
 		return
 	}
 	s.known = time.Now()
-	c.current().Booked(e, s)
+	if e.For == nil {
+		c.current().Exchanged(e, s, s.due.Before(e.Instead.due))
+	} else {
+		c.current().Booked(e, s)
+	}
 }
 
 // Prepare implements line.Clerk.
@@ -515,7 +527,7 @@ func history(t *testing.T, r *rand.Rand) {
 				of.current().Changed()
 			}
 		case n < 15:
-			any().Offer(time.Duration(r.IntN(100)) * time.Millisecond)
+			any().Offer(time.Duration(r.IntN(100)) * time.Millisecond, time.Time{})
 		case n < 16:
 			c.mu.Lock()
 			if len(c.all) > 0 {

@@ -57,7 +57,7 @@ func (l *Line[W, S]) step() (next time.Time, over bool) {
 		l.early = l.clerk.Early()
 		until(due.Add(-l.early))
 	}
-	if len(l.callers)+len(l.slots)+l.asked+l.back+l.open == 0 {
+	if len(l.callers)+len(l.slots)+l.asked+l.back == 0 {
 		l.closed = true
 		return next, true
 	}

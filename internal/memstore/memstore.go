@@ -126,6 +126,13 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	if r.KnownCard != b.card.Version {
 		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
 	}
+	if r.Instead != nil {
+		told, err := s.cancelInstead(b, &r.Instead.Booking, clock)
+		if err != nil {
+			return store.Booking{}, err
+		}
+		defer func() { told(&answer) }()
+	}
 	l := &queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *index
@@ -173,6 +180,22 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	return answer, nil
 }
 
+// cancelInstead cancels a booking in whose place another one is made, and returns what tells those who wait once that is.
+func (s *Store) cancelInstead(b *budget, instead *store.Booking, clock reading) (told func(*store.Booking), err error) {
+	one, err := parseEntry(instead.Entry, instead.Slot)
+	if err != nil {
+		return nil, err
+	}
+	if b.done.add(instead.ID, clock.moment) {
+		b.cancel(&one, instead.Account, clock.now)
+	}
+	return func(made *store.Booking) {
+		if !made.Booked || made.Slot.Before(instead.Slot) {
+			b.announceFreed(one.charged(instead.Account), instead.Slot)
+		}
+	}, nil
+}
+
 // Cancel implements [store.Store].
 func (s *Store) Cancel(_ context.Context, all ...store.CancelRequest) error {
 	for i := range all {
@@ -196,7 +219,7 @@ func (s *Store) Cancel(_ context.Context, all ...store.CancelRequest) error {
 		clock := s.clock(all[i].Now)
 		if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
 			b.cancel(&one, booking.Account, clock.now)
-			b.announceFreed(one.charged(booking.Account))
+			b.announceFreed(one.charged(booking.Account), booking.Slot)
 		}
 	}
 	return nil

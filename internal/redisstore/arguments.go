@@ -129,6 +129,23 @@ func (b *batch) encode() string {
 	return string(text)
 }
 
+// encodeInstead encodes the bookings in place of which those of the batch are.
+func (b *batch) encodeInstead() string {
+	if b.calls[0].request.Instead == nil {
+		return ""
+	}
+	var text []byte
+	for _, p := range b.calls {
+		one := &p.request.Instead.Booking
+		text = binary.BigEndian.AppendUint64(text, uint64(one.Slot.UnixMicro()))
+		text = append(append(text, one.ID.String()...), p.request.Instead.Holder.String()...)
+		for _, name := range [...]string{one.Account, one.Entry} {
+			text = append(binary.BigEndian.AppendUint16(text, uint16(len(name))), name...)
+		}
+	}
+	return string(text)
+}
+
 // clocks encodes the instants of a batch that is sent now for the first time. A caller reckons what the store's clock stands at when
 // it asks, and its booking may have waited for others since.
 func (b *batch) clocks() []byte {

@@ -28,6 +28,7 @@ type batchKey struct {
 	revision int
 	card     int64 // KnownCard
 	units    int   // of the index, if the accounts have one
+	instead  bool  // they are in place of others
 }
 
 // A queue is the batches that wait for the script before theirs to end.
@@ -79,6 +80,17 @@ type batcher struct {
 // 25 us later for each. A crowd that begins at one instant would have its first slots too late.
 const maxBatch = 128
 
+// maxInstead is maxBatch for bookings in place of others: each is two steps.
+const maxInstead = 32
+
+// most is how many bookings one script carries out.
+func (k *batchKey) most() int {
+	if k.instead {
+		return maxInstead
+	}
+	return maxBatch
+}
+
 // Book implements [store.Store].
 func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if err := r.Validate(); err != nil {
@@ -86,6 +98,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	}
 	if s.Client == nil {
 		return store.Booking{}, errNoClient
+	}
+	if r.Instead != nil && partsOf(r.Instead.Booking.Entry) == nil {
+		return store.Booking{}, store.ErrOtherStore
 	}
 	if err := ctx.Err(); err != nil {
 		return store.Booking{}, err
@@ -126,7 +141,8 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 // no queue, a goroutine begins to serve it.
 func (s *Store) enqueue(p *pendingCall) *batch {
 	r := &p.request
-	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision, card: r.KnownCard}
+	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision, card: r.KnownCard,
+		instead: r.Instead != nil}
 	if r.Accounts.Len() > 1 {
 		key.units = store.IndexUnits(r.Cost)
 	}
@@ -161,7 +177,7 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 		in = q.batches[n-1]
 	}
 	servers := q.servers
-	if in == nil || len(in.calls) == maxBatch || !sameClock(r, &in.calls[0].request) {
+	if in == nil || len(in.calls) == key.most() || !sameClock(r, &in.calls[0].request) {
 		in = &batch{done: make(chan struct{})}
 		q.batches = append(q.batches, in)
 		if q.servers == 0 || q.servers < mostServers && b.isFar() {
@@ -207,6 +223,9 @@ func sameClock(r, o *store.BookRequest) bool {
 
 // serve carries out the batches of a queue, until there are none.
 func (s *Store) serve(q *queue) {
+	if q.key.instead { // a line asks for several at once
+		s.gather(q)
+	}
 	for {
 		next := s.next(q)
 		if next == nil {

@@ -48,7 +48,12 @@ type session struct {
 // timeout has passed, and the callers have got that error.
 func (c *batchCall) carryOut() bool {
 	s, now := c.store, time.Now()
-	bookings := c.batch.encode()
+	if c.plan.key.instead { // in the order of their slots, so that none is worse off
+		slices.SortStableFunc(c.batch.calls, func(a, b *pendingCall) int {
+			return a.request.Instead.Booking.Slot.Compare(b.request.Instead.Booking.Slot)
+		})
+	}
+	bookings, instead := c.batch.encode(), c.batch.encodeInstead()
 	args := c.plan.at(cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
 	// Neither a deadline nor a cancelled context stops a go-redis call that is under way.
 	ctx := callContext{context.WithoutCancel(c.batch.calls[0].ctx), now.Add(s.timeout())}
@@ -60,7 +65,7 @@ func (c *batchCall) carryOut() bool {
 		}
 	})
 	late := time.AfterFunc(s.lateAfter(), func() { c.askAgain(ctx) })
-	reply, err := c.run(ctx, bookings, args)
+	reply, err := c.run(ctx, bookings, instead, args)
 	late.Stop()
 	c.timeout.Stop()
 	if !c.end() {
@@ -157,12 +162,12 @@ const indexPart = 500
 
 // run calls the script, again if it asks for that. It does not use the batch: its
 // callers may have left by then.
-func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batchReply, error) {
+func (c *batchCall) run(ctx context.Context, bookings, instead string, args []any) (batchReply, error) {
 	s, accounts := c.store, c.plan.key.accounts
 	if err := c.openSession(false); err != nil {
 		return batchReply{}, err
 	}
-	args[0], args[1] = string(c.number[:])+bookings, c.session.field
+	args[0], args[1] = string(c.number[:])+bookings, c.session.field+instead
 	known, sent, copied := len(args), 0, false
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
@@ -209,7 +214,7 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 			if err := c.openSession(true); err != nil {
 				return batchReply{}, err
 			}
-			args[0], args[1] = string(c.number[:])+bookings, c.session.field
+			args[0], args[1] = string(c.number[:])+bookings, c.session.field+instead
 		default:
 			return answer, nil
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/ration-go/ration/store"
 )
+
+// cancelling is how cancellations are joined.
+var cancelling = &joinKind{op: "cancel", script: cancelScript, args: 5}
 
 // Cancel implements [store.Store]. The context bounds how long the caller waits, and not whether Redis is told: Settle waits for
 // that.
@@ -34,7 +36,7 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 	go func() {
 		defer close(done)
 		ctx := context.WithoutCancel(ctx)
-		var under []*cancelBatch // each once
+		var under []*joined // each once
 		for _, r := range all {
 			b := r.Booking
 			if b.Account == "" { // its answer was lost
@@ -44,14 +46,17 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 				}
 				b = found
 			}
-			in := s.joinCancels(b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), holderName(r.Holder)})
+			in, _ := s.join(cancelling, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), holderName(r.Holder)})
 			if n := len(under); n == 0 || under[n-1] != in {
 				under = append(under, in)
 			}
 		}
 		for _, in := range under {
 			<-in.done
-			fail(in.err)
+			if fail(in.err); in.err == nil {
+				answer := in.reply
+				fail(answer.end("cancel"))
+			}
 		}
 	}()
 
@@ -66,66 +71,4 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 		}()
 		return ctx.Err()
 	}
-}
-
-// cancels has the cancellations that are under way. Those of one budget that come while a
-// script is carried out are carried out by the next one together: of a thousand tokens each has a line of its own, and their crowds
-// give up at once.
-type cancels struct {
-	mu      sync.Mutex
-	waiting map[string][]*cancelBatch // by budget, oldest first; there is none: no script is under way
-}
-
-// A cancelBatch is the arguments of one script.
-type cancelBatch struct {
-	args []any
-	err  error         // once done is closed
-	done chan struct{} // closed when they are carried out
-}
-
-// maxCancels bounds the work of one script that cancels, and cancelArgs are those of each.
-const (
-	maxCancels = 64
-	cancelArgs = 5
-)
-
-// joinCancels adds a cancellation to the last script that waits, or has one begin, which is followed by those that come to wait for it.
-func (s *Store) joinCancels(budget, now string, args []any) *cancelBatch {
-	c := &s.cancels
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all, underWay := c.waiting[budget]
-	if n := len(all); n > 0 && all[n-1].args[0] == now && len(all[n-1].args) <= (maxCancels-1)*cancelArgs+1 {
-		all[n-1].args = append(all[n-1].args, args...)
-		return all[n-1]
-	}
-
-	next := &cancelBatch{args: append([]any{now}, args...), done: make(chan struct{})}
-	if c.waiting == nil {
-		c.waiting = make(map[string][]*cancelBatch)
-	}
-	if underWay {
-		c.waiting[budget] = append(all, next)
-		return next
-	}
-	c.waiting[budget] = nil
-	go func() {
-		for b := next; b != nil; {
-			reply, err := s.run(context.Background(), "cancel", cancelScript(), budget, b.args)
-			if b.err = err; err == nil {
-				b.err = reply.end("cancel")
-			}
-			carriedOut := b.done
-			c.mu.Lock()
-			all := c.waiting[budget]
-			if b = nil; len(all) > 0 {
-				b, c.waiting[budget] = all[0], all[1:]
-			} else {
-				delete(c.waiting, budget)
-			}
-			c.mu.Unlock()
-			close(carriedOut)
-		}
-	}()
-	return next
 }

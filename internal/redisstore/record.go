@@ -68,29 +68,6 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	return reply.end("record")
 }
 
-// Correct implements [store.Store].
-func (s *Store) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
-	if err := r.Validate(); err != nil {
-		return store.Booking{}, err
-	}
-	b := r.Booking
-	if partsOf(b.Entry) == nil {
-		return store.Booking{}, store.ErrOtherStore
-	}
-	args := append(make([]any, 0, 7+len(r.Units)), micros(r.Now), b.ID.String(), b.Account, b.Entry, micros(b.Slot), micros(r.Slot), r.Cost)
-	for _, units := range r.Units {
-		args = append(args, units)
-	}
-	reply, err := s.run(ctx, "correct", correctScript(), b.Budget, args)
-	if err != nil {
-		return store.Booking{}, err
-	}
-	var slot [1]int64
-	reply.numbers(slot[:])
-	b.Cost, b.Slot, b.Entry = r.Cost, instant(slot[0]), reply.name()
-	return b, reply.end("correct")
-}
-
 // Reconcile implements [store.Store].
 func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	if err := r.Validate(); err != nil {

@@ -33,7 +33,7 @@ type Store struct {
 
 	abandoned abandonedCalls
 	batcher   batcher
-	cancels   cancels
+	joiner    joiner
 	watchers  watchers
 
 	announcements announcements

@@ -311,7 +311,12 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 // message that this version of the store does not know.
 func parseNews(message string) (news store.News) {
 	if account, free := strings.CutPrefix(message, "free "); free {
-		return store.News{Account: account}
+		account, from, told := strings.Cut(account, " ")
+		news = store.News{Account: account, Now: from == "now"}
+		if slot, err := strconv.ParseInt(from, 10, 64); told && err == nil {
+			news.Slot = time.UnixMicro(slot)
+		}
+		return news
 	}
 	news.Version, _ = strconv.ParseInt(message, 10, 64)
 	return news

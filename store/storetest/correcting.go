@@ -129,6 +129,36 @@ var correctRules = []rule{
 		h.slot(a, 4, sec)
 		h.slot(a, 1, 2*sec)
 	}},
+	{"a booking in place of another has its room, and is no later", func(h *harness) {
+		a := h.single(atMost(10, 10*sec))
+		first := h.slot(a, 10, 0)
+		second, third := h.slot(a, 10, 10*sec), h.slot(a, 10, 20*sec)
+		h.at(sec)
+		third = h.instead(a, third, 10, 20*sec)
+		h.correct(first, 4, 0)
+		h.notBooked(a, 6, 0, 30*sec)
+		second = h.instead(a, second, 6, sec)
+		h.cancel(third)
+		h.used(a, 10, 0, 10*sec)
+		h.cancel(second)
+		h.used(a, 4, 6, 10*sec)
+	}},
+	{"a booking is cancelled for another also if that is not booked", func(h *harness) {
+		a := h.single(atMost(1, 10*sec))
+		all := h.slots(a, 0, 10*sec)
+		r := h.request(a, 1, 0)
+		r.Instead = &store.CancelRequest{Booking: all[1]}
+		require.False(h.t, h.ask(r).Booked)
+		h.slots(a, 10*sec)
+		spoilt := all[0]
+		spoilt.Entry = "x"
+		for _, booking := range []store.Booking{{}, {ID: all[0].ID, Budget: h.budget}, spoilt} {
+			r.ID, r.Instead = store.NewBookingID(), &store.CancelRequest{Booking: booking}
+			_, err := h.store.Book(h.t.Context(), r)
+			h.malformed(err, "%v", booking)
+		}
+		h.ahead(a, 1)
+	}},
 	{"malformed corrections are refused", func(h *harness) {
 		a := h.single(atMost(3, 10*sec))
 		first := h.slot(a, 1, 0)
@@ -152,6 +182,16 @@ var correctRules = []rule{
 		}
 		h.used(a, 1, 2, 10*sec)
 	}},
+}
+
+// instead books units in place of a booking.
+func (h *harness) instead(a *store.Accounts, b store.Booking, cost int, want time.Duration) store.Booking {
+	h.t.Helper()
+	r := h.request(a, cost, store.Forever)
+	r.Instead = &store.CancelRequest{Booking: b}
+	booked := h.ask(r)
+	require.Equal(h.t, want, since(booked.Slot))
+	return booked
 }
 
 // correct says what a booking has spent, and when it left.

@@ -11,7 +11,9 @@
 --         2 bytes, the cost in 6, the longest wait in microseconds in 8, of
 --         which 2^52 is no bound, and the units of each meter in 6. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
---       2 the field of the session, s: and 16 bytes: session.lua
+--       2 the field of the session, s: and 16 bytes: session.lua. Behind it, each of the bookings in place of which
+--         these are: its slot in 8 bytes, its ID and its holder, 32 digits each, and the account and the entry behind
+--         their lengths in 2 bytes
 --       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES SET', in one argument as
 --         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
 --         account: see store.IndexUnits; between commas the accounts of it that must not be charged; how
@@ -672,10 +674,10 @@ end
 -- So many microseconds after its beginning a script leaves the rest to another, where the clock tells.
 local LONG = 2000
 
-if #ARGV[1] < 72 or #ARGV[2] ~= 18 then
+if #ARGV[1] < 72 or #ARGV[2] < 18 then
   return redis.error_reply('ERR ration: a booking begins with nine numbers, and a session of 18 bytes')
 end
-local numbered = string.sub(ARGV[1], 1, 16)
+local numbered, session = string.sub(ARGV[1], 1, 16), string.sub(ARGV[2], 1, 18)
 
 -- none returns the reply that no booking is answered, and why.
 local function none(why, now, number, arguments)
@@ -783,6 +785,7 @@ local function book(batch, place, from)
     answer(batch, 'W', count, state.graceEnds, best.accountID, effective, '')
   else
     count = alike(batch, place, best.capacity, slot, false)
+    batch.slots = batch.slots + count * slot
     answer(batch, 'B', count, slot, best.accountID, effective, commitBest(batch, turn, count))
     if best.released > 0 then
       turn.released[best.accountID] = best.released
@@ -807,7 +810,7 @@ local function bookAll(batch)
       return done == 0 and other or nil
     end
     done = done + count
-    if deadline and (work > ENOUGH or (done % 8 == 0 and clock('', 0) > deadline)) then
+    if deadline and (work > batch.enough or (done % 8 == 0 and clock('', 0) > deadline)) then
       return nil
     end
   end
@@ -839,7 +842,7 @@ local function finish(batch, stepped)
   stepped = stepped ~= 0 and stepped + MODULUS or 0
   local reply = numbered .. struct.pack('>I8I8I8I8', batch.now, state.version, stepped, used) ..
     table.concat(batch.answers)
-  changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply
+  changes[#changes + 1], changes[#changes + 2] = session, reply
   changes[#changes + 1], changes[#changes + 2] = 'state', packState()
   if batch.newest ~= '' then
     changes[#changes + 1], changes[#changes + 2] = batch.newestField, struct.pack('>d', batch.now) .. batch.newest
@@ -848,15 +851,43 @@ local function finish(batch, stepped)
   return reply
 end
 
+-- readInstead returns the bookings in place of which these are.
+local function readInstead()
+  local all, at = {}, 19
+  while at <= #ARGV[2] do
+    local read, slot, id, holder, accountID, entry, behind = pcall(struct.unpack, '>I8c32c32I2c0I2c0', ARGV[2], at)
+    if not read or not parse(entry) then
+      bad = bad or 'ERR ration: what a booking is in place of has no entry'
+      return all
+    end
+    all[#all + 1], at = {slot = slot, id = id, holder = holder, accountID = accountID, entry = entry}, behind
+  end
+  return all
+end
+
+-- cancelInstead cancels them, and returns their accounts.
+local function cancelInstead(all, now)
+  local opened, before = {}, work
+  for _, one in ipairs(all) do
+    call('ZREM', heldKey(one.holder), heldMember(one.id, one.accountID, one.entry))
+    if call('SET', base .. ':id:' .. one.id, 'cancelled', 'PX', REMEMBER, 'NX') then
+      cancelEntry(opened, one.entry, one.accountID, one.slot, now)
+    end
+  end
+  writeOpened(opened)
+  work = before -- it is done, and what is left is to be booked
+  return opened
+end
+
 -- run carries out the call.
 local function run()
-  local known = call('HMGET', base, ARGV[2], 'state', 'revision')
+  local known = call('HMGET', base, session, 'state', 'revision')
   local record = known[1]
   local again = answered(record, numbered)
   if again then
     return again == 'stale' and none('stale', 0, 0, '') or again
   end
-  local state, request = readState(known[2]), readRequest()
+  local state, request, instead = readState(known[2]), readRequest(), readInstead()
   if bad then
     return redis.error_reply(bad)
   end
@@ -889,7 +920,9 @@ local function run()
   local newest, newestField = readNewest(request.index)
   local batch = {
     request = request, state = state, now = now, seen = seen, highest = tonumber(known[3] or 0),
-    opened = {}, booked = {}, newest = newest, newestField = newestField, answers = {},
+    opened = {}, booked = {}, slots = 0, newest = newest,
+    -- Those who wait for a slot are in no hurry for an earlier one, and what is cancelled is not to be named again.
+    enough = instead[1] and 5 * ENOUGH or ENOUGH, newestField = newestField, answers = {},
     least = {name = queue.name, scopes = queue.scopes, reserve = queue.reserve, cost = request.least},
   }
   if request.index then
@@ -902,13 +935,21 @@ local function run()
   end
   -- Nothing that could fail comes after the first booking.
   if not record then
-    enroll(ARGV[2], now + 2 * GONE)
+    enroll(session, now + 2 * GONE)
   end
   forgetFields(now)
   if batch.newest == '' and request.index then
     enroll(newestField, now + DAY)
   end
+  local freed = cancelInstead(instead, now)
   local other = bookAll(batch)
+  local later, first = 0, math.huge
+  for _, one in ipairs(instead) do
+    later, first = later + one.slot, math.min(first, one.slot)
+  end
+  if other or batch.slots < later then
+    announceFreed(freed, text(first))
+  end
   if other then
     writeState()
     return other

@@ -247,11 +247,12 @@ local function writeOpened(opened)
   end
 end
 
--- announceFreed tells callers that wait which accounts have room again.
-local function announceFreed(opened)
+-- announceFreed tells callers that wait which accounts have room again, from a slot on; or 'now', since units of what has left are
+-- free.
+local function announceFreed(opened, from)
   for id, account in pairs(opened) do
     if account then
-      redis.pcall('PUBLISH', base, 'free ' .. id)
+      redis.pcall('PUBLISH', base, 'free ' .. id .. ' ' .. from)
     end
   end
 end

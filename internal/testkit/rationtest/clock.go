@@ -77,7 +77,7 @@ func (s *clockStore) Cancel(ctx context.Context, all ...store.CancelRequest) err
 	err := s.Store.Cancel(ctx, all...)
 	for _, r := range all {
 		if r.Booking.Account != "" {
-			s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+			s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account, Slot: r.Booking.Slot})
 		}
 	}
 	return err
@@ -98,7 +98,7 @@ func (s *clockStore) Correct(ctx context.Context, r store.CorrectRequest) (store
 	s.set(&r.Now)
 	corrected, err := s.Store.Correct(ctx, r)
 	if err == nil {
-		s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+		s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account, Now: true})
 	}
 	return corrected, err
 }

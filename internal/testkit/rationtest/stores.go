@@ -119,6 +119,14 @@ func (s *CutStore) Cancel(ctx context.Context, all ...store.CancelRequest) error
 	return s.Store.Cancel(ctx, all...)
 }
 
+// Correct fails if the network is cut.
+func (s *CutStore) Correct(ctx context.Context, r store.CorrectRequest) (store.Booking, error) {
+	if s.Cut.Load() {
+		return store.Booking{}, ErrCut
+	}
+	return s.Store.Correct(ctx, r)
+}
+
 // Record fails if the network is cut.
 func (s *CutStore) Record(ctx context.Context, r store.RecordRequest) error {
 	if s.Cut.Load() {

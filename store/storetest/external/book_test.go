@@ -30,6 +30,12 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	if r.KnownCard != b.card.Version {
 		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
 	}
+	if r.Instead != nil {
+		if !isEntry(r.Instead.Booking) {
+			return store.Booking{}, store.ErrOtherStore
+		}
+		b.cancel(r.Instead.Booking.ID, now)
+	}
 	best, err := b.choose(&r, now)
 	if err != nil {
 		return store.Booking{}, err
