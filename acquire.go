@@ -293,12 +293,13 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 		ctx = WithScopes(ctx, scopes...)
 	}
 
-	units := t.Units
-	if units == nil && t.Provider != nil {
-		units = t.Provider.Units
-	}
-	if units != nil && (options == nil || options.units == nil) {
-		ctx = WithUnits(ctx, units(req))
+	switch {
+	case options != nil && options.units != nil:
+	case t.Units != nil:
+		ctx = WithUnits(ctx, t.Units(req))
+	case t.Provider != nil && t.Provider.Units != nil:
+		units := t.Provider.Units(req)
+		ctx = withOption(ctx, func(o *requestOptions) { o.units, o.mayHaveMore = units, true })
 	}
 	if t.Provider != nil && t.Provider.Keys != nil {
 		ctx = withKeysOf(ctx, t.Provider.Keys(req))

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -21,6 +22,7 @@ import (
 // because every request needs one. Its hooks may run after RoundTrip has returned.
 type requestTrace struct {
 	context.Context // the caller's
+	mu              sync.Mutex // protects grant once there is a response
 	grant           Grant
 	feedback        *provider.Feedback // nil: the response was not read
 	hooks           httptrace.ClientTrace
@@ -122,7 +124,8 @@ type (
 // Value returns the grant on which the request was sent, and what its response said.
 func (r *requestTrace) Value(key any) any {
 	if key == (grantKey{}) {
-		return &r.grant
+		grant := r.grantNow()
+		return &grant
 	}
 	if key == (feedbackKey{}) {
 		if r.feedback == nil {

@@ -185,6 +185,7 @@ type Grant struct {
 	budget  *Budget
 	scopes  []string
 	traces  traces
+	kind    string            // of Budget.EstimateBy; empty: what it uses says nothing about others
 	resends int               // attempts of the request before this one
 	probe   *store.Quarantine // the token's while this call probes it; nil: this is no probe
 	cooling *cooldown.Pause   // of a part, likewise

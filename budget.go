@@ -14,6 +14,7 @@ import (
 	"github.com/ration-go/ration/internal/arrival"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/estimate"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/lead"
@@ -56,6 +57,11 @@ type Budget struct {
 	// the backfill's waiting callers; nobody loses a slot. [WithReserve] sets it for one
 	// request. Zero: none.
 	Reserve float64
+	// EstimateBy is a key ([WithKey], or the Provider's Keys) whose value says which requests use about as many units: "model", say.
+	// A request with a value books of each unit what 95 of 100 like it have used lately in this process, rounded up by less than an
+	// eighth, as [Grant.Settle] and the Provider have told; before ten are known, and where the key has no value, it books what
+	// [WithUnits] says. The limit is kept: what is used beyond an estimate counts when it is known. Empty: nothing is estimated.
+	EstimateBy string
 	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one process.
 	// Required: workers with stores of their own would exceed the limits unnoticed.
 	Store store.Store
@@ -110,6 +116,7 @@ type Budget struct {
 	waking   lead.Wake
 	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	spent    spent
+	used     estimate.Estimates
 	delays   arrival.Delays
 	inFlight atomic.Int64 // attempts that have no response yet
 	rates    rates.Rates

@@ -160,6 +160,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		return err
 	}
 	if w.accounts.Keyed != nil || len(w.accounts.Meters) > 0 {
+		w.estimate()
 		if err := w.charge(); err != nil {
 			return err
 		}
@@ -390,7 +391,7 @@ func (l *budgetLine) look(s *slot) outcome {
 			return slotResumed
 		}
 		if l.class.pool != nil && !now.LastResumed.Before(s.now) {
-			l.Offer(0, time.Time{})
+			l.Offer(0)
 		}
 	}
 	s.state = now
@@ -500,7 +501,7 @@ func (l *budgetLine) catchUp(w *waiter) {
 		l.Changed()
 	}
 	if l.budget.lines.freed.Load() != w.freed {
-		l.Offer(offerAfter, time.Time{})
+		l.Offer(offerAfter)
 	}
 }
 
@@ -510,10 +511,11 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 	b := l.budget
 	if left := old.pause(b.fleet.State()).Until.Sub(b.durable.Now()); left > 0 {
 		// What is free behind a pause is not: the store spreads the slots there.
-		l.Offer(left, time.Time{})
+		l.Offer(left)
 		return errNotExchanged
 	}
-	if old.offline {
+	if old.offline || l.look(old) != completed {
+		l.Changed() // which drops it
 		return errNotExchanged
 	}
 
@@ -521,7 +523,7 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 	given.holder = old.release(b)
 	var r store.BookRequest
 	w.request(&r, store.Forever)
-	r.Instead = &store.CancelRequest{Booking: given.booking(), Holder: given.holder}
+	r.Instead = &store.CancelRequest{Booking: given.booking(), Holder: given.holder, By: b.durable.Worker}
 	switch booked, err := w.ask(w.ctx, &r); {
 	case errors.Is(err, errBehind): // the store has done nothing
 		old.keep(w)
@@ -637,7 +639,7 @@ func (l *lines) Review() {
 func (l *lines) changed(p *Pool) {
 	for _, one := range l.some(p) {
 		one.Changed()
-		one.Offer(0, time.Time{})
+		one.Offer(0)
 	}
 }
 
@@ -650,16 +652,15 @@ func (l *lines) Freed(news store.News) {
 	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template
+		if news.By != (store.BookingID{}) && news.By == w.budget.durable.Worker {
+			return // the lines know what they have left
+		}
 		switch {
 		case news.Account != "" && (w.findAccounts() != nil || w.accounts.Find(news.Account) == nil):
 		case news.Now:
 			one.OfferNow(offerAfter)
 		default:
-			from := time.Time{}
-			if !news.Slot.IsZero() {
-				from = time.Now().Add(news.Slot.Sub(one.budget.durable.Now()))
-			}
-			one.Offer(offerAfter, from)
+			one.Offer(offerAfter)
 		}
 	}
 }

@@ -185,16 +185,17 @@ type Scope = provider.Scope
 // requestOptions are what a context asks for. They are one value of the context, because
 // every request looks for them.
 type requestOptions struct {
-	scopes     []string
-	reserve    float64
-	cost       int
-	trace      *rationtrace.Trace // nil: none
-	retries    *RetryPolicy       // nil: the Transport's
-	hasReserve bool
-	hasCost    bool
-	units      map[string]int    // what limits with a Unit count; nil: it was not said
-	keys       map[string]string // what limits with a Per count apart, not to be changed; nil: it was not said
-	grant      []byte            // on which the request is sent, as a text; nil: one is to be taken
+	scopes      []string
+	reserve     float64
+	cost        int
+	trace       *rationtrace.Trace // nil: none
+	retries     *RetryPolicy       // nil: the Transport's
+	hasReserve  bool
+	hasCost     bool
+	units       map[string]int    // what limits with a Unit count; nil: it was not said
+	mayHaveMore bool              // units may have some that no limit counts
+	keys        map[string]string // what limits with a Per count apart, not to be changed; nil: it was not said
+	grant       []byte            // on which the request is sent, as a text; nil: one is to be taken
 }
 
 type requestOptionsKey struct{}

@@ -1,14 +1,10 @@
 package ration
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -63,48 +59,4 @@ func (g *Grant) correct(ctx context.Context, cost int, units []int, slot time.Ti
 	}
 	g.Cost, g.units, g.entry, g.counted = cost, units, corrected.Entry, corrected.Slot
 	return nil
-}
-
-// Settle says what a request has really spent, where that is known only when it is answered: the tokens of an answer, or that it
-// was free. units has so many of each unit, as [WithUnits] has them, and of "" the cost; what it lacks stays as it was booked.
-// From then on the store counts that at the grant's Slot, for the account, its units and shared accounts in one step. What was booked
-// too much is free at once, also for callers that wait.
-//
-// It may be called again, with the same or with other numbers, for a minute; later the second call may count twice. After the window
-// it changes nothing. Of a request that was booked while the store was down nothing is recorded. A [Transport] settles by itself what
-// its Provider can read. An error is about the units, the context's, or a [*StoreError].
-func (g Grant) Settle(ctx context.Context, units map[string]int) error {
-	cost, used, err := g.spent(units)
-	if err != nil || g.offline || len(units) == 0 {
-		return err
-	}
-	return g.correct(ctx, cost, used, time.Time{})
-}
-
-// spent returns what a request has spent if that is so many of those units, and otherwise as it was booked.
-func (g *Grant) spent(units map[string]int) (cost int, used []int, err error) {
-	if g.budget == nil || g.account == nil {
-		return 0, nil, errors.New("ration: Settle: the grant is zero")
-	}
-	cost, used = g.Cost, slices.Clone(g.units)
-	known := map[string]bool{"": true}
-	if n, told := units[""]; told {
-		cost = n
-	}
-	for i := range g.accounts.Meters {
-		unit := g.accounts.Meters[i].Unit
-		known[unit] = true
-		if n, told := units[unit]; told {
-			used[i] = n
-		}
-	}
-	for unit, n := range units {
-		switch {
-		case !known[unit]:
-			return 0, nil, fmt.Errorf("ration: Settle: no limit of budget %q counts %q", g.budget.Name, unit)
-		case n < 0 || n > limit.MaxUnits:
-			return 0, nil, fmt.Errorf("ration: Settle: %d %s: there must be 0 to %d", n, cmp.Or(unit, "units of cost"), limit.MaxUnits)
-		}
-	}
-	return cost, used, nil
 }

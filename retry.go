@@ -126,7 +126,9 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		grant.resends = a.count
 		discard(resp)
 		resp = nil
-		resp, err = t.send(again, grant)
+		if resp, err = t.send(again, grant); err == nil {
+			grant = traceOf(resp).grantNow()
+		}
 	}
 }
 

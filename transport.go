@@ -189,6 +189,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	resp, err := t.send(req, grant)
+	if err == nil {
+		grant = traceOf(resp).grantNow() // it may be settled
+	}
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req, &grant, false)
 		return resp, nil
@@ -406,6 +409,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(trace)
+	t.settle(resp, trace)
 	return resp, nil
 }
 

@@ -24,6 +24,7 @@ type waiter struct {
 	reserve  int             // in thousandths
 	values   string          // of what limits count apart
 	options  *requestOptions // what the request says of itself; nil: nothing
+	has      map[string]int  // of each unit; nil: it is not said
 	stands   bool            // in a line, or it is a line's: what it is charged to must stay as it is
 
 	ctx        context.Context // of what is booked in the background; nil: the caller books itself
@@ -140,6 +141,18 @@ func (w *waiter) findAccounts() (err error) {
 // errRegroup says that a line's requests are charged otherwise by now: each of its callers looks for another line.
 var errRegroup = errors.New("ration: the limits count other units, or other keys, than before")
 
+// estimate finds how many units the request has: what it says of itself, or those like it have used.
+func (w *waiter) estimate() {
+	if w.options != nil {
+		w.has = w.options.units
+	}
+	if by := w.budget.EstimateBy; by != "" {
+		if w.kind = keysOf(w.options)[by]; w.kind != "" {
+			w.has = w.budget.used.Of(w.kind, w.has)
+		}
+	}
+}
+
 // charge finds what the request is charged beside its cost, for its accounts.
 func (w *waiter) charge() (err error) {
 	w.values, w.units = "", nil
@@ -154,11 +167,7 @@ func (w *waiter) charge() (err error) {
 		}
 	}
 	if len(w.accounts.Meters) > 0 {
-		var has map[string]int
-		if w.options != nil {
-			has = w.options.units
-		}
-		w.units, err = w.accounts.UnitsOf(has, w.Cost)
+		w.units, err = w.accounts.UnitsOf(w.has, w.Cost, w.options != nil && w.options.mayHaveMore)
 	}
 	return err
 }

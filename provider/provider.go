@@ -51,6 +51,13 @@ type Provider struct {
 	// Units returns how many of each unit a request has that Limits count beside cost. Nil: it is not known. ration.WithUnits
 	// and ration.Transport.Units come before it.
 	Units func(*http.Request) map[string]int
+	// Spent returns what a request has really spent, as the status and the headers of its response say: of each unit, and of ""
+	// the cost. {"": 0} is a call that was free. What it lacks is as it was booked. It must not read the body. Nil: nothing says
+	// it there.
+	Spent func(*http.Response) map[string]int
+	// SpentInBody is Spent by the body of a success: its first and its last 32 KiB, when the caller has read it to its end, or has
+	// closed it. Nil: nothing says it there.
+	SpentInBody func(*http.Response, []byte) map[string]int
 	// Keys returns a request's values of what Limits count apart by their Per: {"route": "GET /channels/1/messages"}. An empty
 	// value is none. Nil: it is not known. ration.WithKey comes before it.
 	Keys func(*http.Request) map[string]string

@@ -259,6 +259,9 @@ type CancelRequest struct {
 	// Holder is the one that [Holder.Hold] was told of, or may be told of after this, that has the booking: it is
 	// cancelled unless it was taken back from the holder. Zero: none was told.
 	Holder BookingID
+	// By names who asks, if the callers of that need not be told of the room. Zero: all that wait are told. It counts in
+	// BookRequest.Instead only.
+	By BookingID
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }

@@ -1,7 +1,5 @@
 package store
 
-import "time"
-
 // A Watcher says by itself when the Status of a budget changes, and when slots become
 // free. Callers that wait for their slots watch it, so that a pause reaches them while they sleep, and so
 // that they take slots that others gave back. Callers of a store that cannot learn of a change
@@ -25,8 +23,8 @@ type News struct {
 	// Account is the ID of an account that may have an earlier slot for callers that wait, because
 	// bookings were cancelled or corrected. Empty: none has.
 	Account string
-	// Slot is the first slot of those that are free again. Who waits for no later one need not look. Zero: not known.
-	Slot time.Time
+	// By is who has given the slots back, as BookRequest.Instead has it. Zero: it was not said.
+	By BookingID
 	// Now is set if units of calls that have left are free: there is room from now on, but not beside the slots that were booked
 	// ahead in the meantime, so that the first callers are to ask for earlier ones in place of theirs, and not the last.
 	Now bool

@@ -32,10 +32,10 @@ type owner struct {
 	told []fleet.News
 }
 
-func (o *owner) IsStalled() bool { return o.stalled.Load() }
-func (o *owner) Review()         { o.reviewed.Add(1) }
+func (o *owner) IsStalled() bool  { return o.stalled.Load() }
+func (o *owner) Review()          { o.reviewed.Add(1) }
 func (o *owner) Freed(store.News) {}
-func (o *owner) Tell()           {}
+func (o *owner) Tell()            {}
 func (o *owner) Told(n fleet.News) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

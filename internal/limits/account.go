@@ -44,8 +44,9 @@ type List struct {
 	Rules  *Rules    // under which it was made
 }
 
-// UnitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
-func (l *List) UnitsOf(has map[string]int, cost int) (units []int, err error) {
+// UnitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot. It may have units that
+// none of them counts if more is set.
+func (l *List) UnitsOf(has map[string]int, cost int, more bool) (units []int, err error) {
 	var counted []string
 	for i := range l.Meters {
 		unit, n := l.Meters[i].Unit, cost
@@ -57,7 +58,7 @@ func (l *List) UnitsOf(has map[string]int, cost int) (units []int, err error) {
 		}
 		units = append(units, n)
 	}
-	if len(counted) == 0 {
+	if len(counted) == 0 || more {
 		return units, nil
 	}
 	for unit := range has {
@@ -66,6 +67,11 @@ func (l *List) UnitsOf(has map[string]int, cost int) (units []int, err error) {
 		}
 	}
 	return units, nil
+}
+
+// Counts reports whether a limit counts a unit.
+func (l *List) Counts(unit string) bool {
+	return slices.ContainsFunc(l.Meters, func(m Meter) bool { return m.Unit == unit })
 }
 
 // Find returns an account of the list, shared or not; nil: it is not there.

@@ -304,7 +304,7 @@ func TestWhatARequestIsCharged(t *testing.T) {
 		}
 		charged := make([]int, 0)
 		if len(list.Meters) > 0 {
-			charged, err = list.UnitsOf(has, cost)
+			charged, err = list.UnitsOf(has, cost, false)
 			require.NoError(t, err)
 		}
 		for _, unit := range units {
@@ -335,9 +335,9 @@ func TestWhatARequestIsCharged(t *testing.T) {
 		require.Nil(t, list.Find("nobody"))
 		require.Equal(t, len(list.Meters), len(list.MetersOfAll()))
 		if len(units) > 0 {
-			_, err = list.UnitsOf(nil, cost)
+			_, err = list.UnitsOf(nil, cost, false)
 			require.ErrorContains(t, err, "WithUnits")
-			_, err = list.UnitsOf(map[string]int{"sheep": 1}, cost)
+			_, err = list.UnitsOf(map[string]int{"sheep": 1}, cost, false)
 			require.ErrorContains(t, err, "sheep")
 		}
 	}

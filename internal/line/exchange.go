@@ -34,28 +34,28 @@ type Exchange[W any, S Slot] struct {
 
 	mu      sync.Mutex // protects all below. It comes before that of a line
 	lines   []*Line[W, S]
-	room    []time.Time               // that the lines have left, in order
-	offered map[*Line[W, S]]time.Time // whose callers may find room that others have left, from when on; zero: it is not known
-	offerAt time.Time                 // when they look for it; zero: they do not
-	nowAt   time.Time                 // when the first callers look for room from now on; zero: they do not
-	urgent  bool                      // also while there is room that the lines have left
-	search  search[W, S]              // that is under way
-	timer   *time.Timer               // of what comes next; nil: nothing did
+	room    []time.Time          // that the lines have left, in order
+	offered map[*Line[W, S]]bool // whose callers may find room that others have left
+	offerAt time.Time            // when they look for it; zero: they do not
+	nowAt   time.Time            // when the first callers look for room from now on; zero: they do not
+	urgent  bool                 // also while there is room that the lines have left
+	search  search[W, S]         // that is under way
+	timer   *time.Timer          // of what comes next; nil: nothing did
 }
 
 // A search is for earlier slots.
 type search[W any, S Slot] struct {
-	at     time.Time                 // the room that is looked for; zero: what others have left
-	among  map[*Line[W, S]]time.Time // whose callers look for that, and from when on there is room
-	tried  map[*Line[W, S]]bool      // of few lines: those that found none
-	turn   uint64                    // of many: the first caller that was not tried
-	skip   int                       // likewise: how many callers are left out
-	round  int                       // how many slots are exchanged at once; zero: there is no search
-	open   int                       // that are being exchanged
-	failed int                       // that found nothing
-	missed bool                      // one of this round found nothing
-	over   bool                      // nothing more is looked for
-	first  bool                      // by the first callers, also of few lines
+	at     time.Time            // the room that is looked for; zero: what others have left
+	among  map[*Line[W, S]]bool // whose callers look for that
+	tried  map[*Line[W, S]]bool // of few lines: those that found none
+	turn   uint64               // of many: the first caller that was not tried
+	skip   int                  // likewise: how many callers are left out
+	round  int                  // how many slots are exchanged at once; zero: there is no search
+	open   int                  // that are being exchanged
+	failed int                  // that found nothing
+	missed bool                 // one of this round found nothing
+	over   bool                 // nothing more is looked for
+	first  bool                 // by the first callers, also of few lines
 }
 
 const (
@@ -89,18 +89,15 @@ func (x *Exchange[W, S]) leave(l *Line[W, S]) {
 func (x *Exchange[W, S]) many() bool { return x.count.Load() > few }
 
 // Offer has the callers of the line look for earlier slots after a time, or earlier if they were asked to; at once also if they know of
-// room that is left: the callers that move there find other room as well. There is room from an instant on, which is no use to those with
-// earlier slots; zero: it is not known.
-func (l *Line[W, S]) Offer(after time.Duration, from time.Time) {
+// room that is left: the callers that move there find other room as well.
+func (l *Line[W, S]) Offer(after time.Duration) {
 	x := l.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.offered == nil {
-		x.offered = make(map[*Line[W, S]]time.Time)
+		x.offered = make(map[*Line[W, S]]bool)
 	}
-	if known, offered := x.offered[l]; !offered || from.Before(known) {
-		x.offered[l] = from
-	}
+	x.offered[l] = true
 	x.urgent = x.urgent || after == 0
 	if at := time.Now().Add(after); x.offerAt.IsZero() || at.Before(x.offerAt) {
 		x.offerAt = at
@@ -212,7 +209,7 @@ func (x *Exchange[W, S]) next(now time.Time) time.Time {
 			x.room = x.room[1:]
 		case s.round == 0:
 			return earliest(offer, room, x.nowAt)
-		case s.over, s.first && s.missed, s.failed >= few && (!s.at.IsZero() || !x.many()):
+		case s.over, s.first && s.missed, s.failed >= few && !s.at.IsZero():
 			s.round = 0
 			continue
 		case !s.at.IsZero():
@@ -236,14 +233,6 @@ func earliest(all ...time.Time) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// latest returns the later of two instants.
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // due returns when callers look for what others have left, and for room that lines have; zero: they do not.
@@ -283,14 +272,16 @@ func (x *Exchange[W, S]) begin(now time.Time) bool {
 	}
 	var all []place[W, S]
 	for _, l := range x.lines {
-		from, among := s.among[l]
-		if (s.among == nil || among) && (many || !s.tried[l]) {
-			all = l.places(all, latest(after, from), s.turn, s.skip+s.round, many)
+		if (s.among == nil || s.among[l]) && (many || !s.tried[l]) {
+			all = l.places(all, after, s.turn, s.skip+s.round, many)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b place[W, S]) int {
-		if s.first { // without the slot that is booked ahead first there is room as far as there is any
+		switch {
+		case s.first: // without the slot that is booked ahead first there is room as far as there is any
 			return a.slot.Due().Compare(b.slot.Due())
+		case !many:
+			return b.slot.Due().Compare(a.slot.Due())
 		}
 		return cmp.Compare(a.turn, b.turn)
 	})

@@ -527,7 +527,7 @@ func history(t *testing.T, r *rand.Rand) {
 				of.current().Changed()
 			}
 		case n < 15:
-			any().Offer(time.Duration(r.IntN(100)) * time.Millisecond, time.Time{})
+			any().Offer(time.Duration(r.IntN(100)) * time.Millisecond)
 		case n < 16:
 			c.mu.Lock()
 			if len(c.all) > 0 {

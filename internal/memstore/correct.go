@@ -109,7 +109,7 @@ func (b *budget) correct(one *booking, charged string, gone bool, slot int64, sp
 		}
 	}
 	slices.Sort(free)
-	b.announceFreed(slices.Compact(free), time.Time{})
+	b.announceFreed(slices.Compact(free), true, store.BookingID{})
 }
 
 // change makes a part of a booking, which the account counts, one of so many units, and reports whether any are free that were not.

@@ -127,11 +127,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
 	}
 	if r.Instead != nil {
-		told, err := s.cancelInstead(b, &r.Instead.Booking, clock)
-		if err != nil {
+		if err := b.cancelInstead(&r.Instead.Booking, clock); err != nil {
 			return store.Booking{}, err
 		}
-		defer func() { told(&answer) }()
 	}
 	l := &queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
@@ -142,6 +140,10 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	released := b.all.released(now)
 	best, err := b.choose(&r, l, index, max(released, now+r.AskLead().Microseconds()), now)
 	b.seen = max(b.seen, now)
+	if r.Instead != nil && (err != nil || best.slot < r.Instead.Booking.Slot.UnixMicro()) {
+		one, _ := parseEntry(r.Instead.Booking.Entry, r.Instead.Booking.Slot)
+		defer b.announceFreed(one.charged(r.Instead.Booking.Account), false, r.Instead.By)
+	}
 	if err != nil {
 		return store.Booking{}, err
 	}
@@ -180,20 +182,13 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	return answer, nil
 }
 
-// cancelInstead cancels a booking in whose place another one is made, and returns what tells those who wait once that is.
-func (s *Store) cancelInstead(b *budget, instead *store.Booking, clock reading) (told func(*store.Booking), err error) {
+// cancelInstead cancels a booking in whose place another one is made.
+func (b *budget) cancelInstead(instead *store.Booking, clock reading) error {
 	one, err := parseEntry(instead.Entry, instead.Slot)
-	if err != nil {
-		return nil, err
-	}
-	if b.done.add(instead.ID, clock.moment) {
+	if err == nil && b.done.add(instead.ID, clock.moment) {
 		b.cancel(&one, instead.Account, clock.now)
 	}
-	return func(made *store.Booking) {
-		if !made.Booked || made.Slot.Before(instead.Slot) {
-			b.announceFreed(one.charged(instead.Account), instead.Slot)
-		}
-	}, nil
+	return err
 }
 
 // Cancel implements [store.Store].
@@ -219,7 +214,7 @@ func (s *Store) Cancel(_ context.Context, all ...store.CancelRequest) error {
 		clock := s.clock(all[i].Now)
 		if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
 			b.cancel(&one, booking.Account, clock.now)
-			b.announceFreed(one.charged(booking.Account), booking.Slot)
+			b.announceFreed(one.charged(booking.Account), false, store.BookingID{})
 		}
 	}
 	return nil

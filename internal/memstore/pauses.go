@@ -71,11 +71,11 @@ func (b *budget) renew(now int64) {
 	}
 }
 
-// announceFreed tells the watchers that accounts have room again from a slot on; zero: from now on, since units of what has left are free.
-func (b *budget) announceFreed(accounts []string, slot time.Time) {
+// announceFreed tells the watchers that accounts have room again; from now on, if units of what has left are free.
+func (b *budget) announceFreed(accounts []string, now bool, by store.BookingID) {
 	for _, id := range accounts {
 		for _, w := range b.watchers {
-			w.told(store.News{Account: id, Slot: slot, Now: slot.IsZero()})
+			w.told(store.News{Account: id, Now: now, By: by})
 		}
 	}
 }

@@ -129,12 +129,12 @@ func (b *batch) encode() string {
 	return string(text)
 }
 
-// encodeInstead encodes the bookings in place of which those of the batch are.
+// encodeInstead encodes who asks, and the bookings in place of which those of the batch are.
 func (b *batch) encodeInstead() string {
 	if b.calls[0].request.Instead == nil {
 		return ""
 	}
-	var text []byte
+	text := []byte(b.calls[0].request.Instead.By.String())
 	for _, p := range b.calls {
 		one := &p.request.Instead.Booking
 		text = binary.BigEndian.AppendUint64(text, uint64(one.Slot.UnixMicro()))

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -311,10 +312,10 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 // message that this version of the store does not know.
 func parseNews(message string) (news store.News) {
 	if account, free := strings.CutPrefix(message, "free "); free {
-		account, from, told := strings.Cut(account, " ")
-		news = store.News{Account: account, Now: from == "now"}
-		if slot, err := strconv.ParseInt(from, 10, 64); told && err == nil {
-			news.Slot = time.UnixMicro(slot)
+		account, more, _ := strings.Cut(account, " ")
+		news = store.News{Account: account, Now: more == "now"}
+		if by, err := hex.DecodeString(more); err == nil {
+			copy(news.By[:], by)
 		}
 		return news
 	}

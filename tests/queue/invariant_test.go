@@ -32,9 +32,12 @@ type ledger struct {
 // Book implements [store.Store].
 func (l *ledger) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	booked, err := l.Store.Book(ctx, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && r.Instead != nil {
+		delete(l.slots, r.Instead.Booking.ID)
+	}
 	if err == nil && booked.Booked {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.slots[booked.ID] = booked
 	}
 	return booked, err

@@ -41,7 +41,7 @@ func newProcess(name string, kept ration.Store, limit ration.Limit) process {
 func (s *askedStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.books.Store(true)
 	booked, err := s.Store.Book(ctx, r)
-	if booked.Booked {
+	if booked.Booked && r.Instead == nil { // an earlier slot than one that was booked changes nothing
 		s.booked <- booked
 	}
 	return booked, err

@@ -11,8 +11,8 @@
 --         2 bytes, the cost in 6, the longest wait in microseconds in 8, of
 --         which 2^52 is no bound, and the units of each meter in 6. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
---       2 the field of the session, s: and 16 bytes: session.lua. Behind it, each of the bookings in place of which
---         these are: its slot in 8 bytes, its ID and its holder, 32 digits each, and the account and the entry behind
+--       2 the field of the session, s: and 16 bytes: session.lua. Behind it, if these are in place of other bookings, 32 digits that name
+--         who asks, and of each other booking its slot in 8 bytes, its ID and its holder, 32 digits each, and the account and the entry behind
 --         their lengths in 2 bytes
 --       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES SET', in one argument as
 --         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
@@ -853,7 +853,7 @@ end
 
 -- readInstead returns the bookings in place of which these are.
 local function readInstead()
-  local all, at = {}, 19
+  local all, at = {}, 51
   while at <= #ARGV[2] do
     local read, slot, id, holder, accountID, entry, behind = pcall(struct.unpack, '>I8c32c32I2c0I2c0', ARGV[2], at)
     if not read or not parse(entry) then
@@ -943,12 +943,12 @@ local function run()
   end
   local freed = cancelInstead(instead, now)
   local other = bookAll(batch)
-  local later, first = 0, math.huge
+  local later = 0
   for _, one in ipairs(instead) do
-    later, first = later + one.slot, math.min(first, one.slot)
+    later = later + one.slot
   end
   if other or batch.slots < later then
-    announceFreed(freed, text(first))
+    announceFreed(freed, string.sub(ARGV[2], 19, 50))
   end
   if other then
     writeState()

@@ -23,9 +23,7 @@ if bad then
   return redis.error_reply(bad)
 end
 
-local first = math.huge
 for i = 2, #ARGV, 5 do
-  first = math.min(first, slots[i])
   local record, holder = base .. ':id:' .. ARGV[i], ARGV[i + 4]
   -- The first write may want memory: Redis refuses a script for want of it before that only.
   local first = call('SET', record, 'cancelled', 'PX', REMEMBER, 'NX')
@@ -37,5 +35,5 @@ for i = 2, #ARGV, 5 do
   end
 end
 writeOpened(opened)
-announceFreed(opened, text(first))
+announceFreed(opened)
 return ''

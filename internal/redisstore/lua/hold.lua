@@ -109,7 +109,7 @@ local function takeBackHeld()
     end
   end
   writeOpened(opened)
-  announceFreed(opened, text(now))
+  announceFreed(opened)
   return left == 0
 end
 

@@ -247,12 +247,12 @@ local function writeOpened(opened)
   end
 end
 
--- announceFreed tells callers that wait which accounts have room again, from a slot on; or 'now', since units of what has left are
--- free.
-local function announceFreed(opened, from)
+-- announceFreed tells callers that wait which accounts have room again, and more of that: 'now', if it is since units of what has left
+-- are free; or who knows it already.
+local function announceFreed(opened, more)
   for id, account in pairs(opened) do
     if account then
-      redis.pcall('PUBLISH', base, 'free ' .. id .. ' ' .. from)
+      redis.pcall('PUBLISH', base, 'free ' .. id .. (more and ' ' .. more or ''))
     end
   end
 end

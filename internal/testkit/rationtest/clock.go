@@ -61,7 +61,11 @@ func (s *clockStore) set(now *time.Time) {
 
 func (s *clockStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.set(&r.Now)
-	return s.Store.Book(ctx, r)
+	booked, err := s.Store.Book(ctx, r)
+	if i := r.Instead; i != nil && err == nil && (!booked.Booked || booked.Slot.Before(i.Booking.Slot)) {
+		s.tell(r.Budget, store.News{Account: i.Booking.Account, By: i.By})
+	}
+	return booked, err
 }
 
 func (s *clockStore) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
@@ -77,7 +81,7 @@ func (s *clockStore) Cancel(ctx context.Context, all ...store.CancelRequest) err
 	err := s.Store.Cancel(ctx, all...)
 	for _, r := range all {
 		if r.Booking.Account != "" {
-			s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account, Slot: r.Booking.Slot})
+			s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
 		}
 	}
 	return err
