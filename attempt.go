@@ -21,7 +21,7 @@ import (
 // context of the response's request, from which GrantOf and FeedbackOf read: one value,
 // because every request needs one. Its hooks may run after RoundTrip has returned.
 type requestTrace struct {
-	context.Context // the caller's
+	context.Context            // the caller's
 	mu              sync.Mutex // protects grant once there is a response
 	grant           Grant
 	feedback        *provider.Feedback // nil: the response was not read

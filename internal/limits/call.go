@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/observe"
@@ -25,27 +26,40 @@ type Call struct {
 	Scopes []string
 }
 
-// Read compares what a response says about the account's limits with the log and with the limits themselves. where is the endpoint, and
-// costs whether calls cost different amounts. It reports whether the response is about the endpoint by itself.
+// Read compares what a response says about the limits of what a call was charged to with the logs and with the limits themselves. where
+// is the endpoint, and costs whether calls cost different amounts. It reports whether the response is about the endpoint by itself.
 func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, where string, costs bool) (apart bool) {
-	if len(c.Units) > 0 {
-		k.readMeters(ctx, c, windows)
+	ctx, stop := k.Store.Soon(ctx)
+	defer stop()
+	for i, units := range c.Units {
+		if units > 0 {
+			of := *c
+			of.Account, of.Cost, of.Total = c.List.Meter(i, c.Account.ID), units, 0
+			k.readOf(ctx, &of, windowsOf(windows, &c.List.Meters[i]), where, false)
+		}
 	}
-	account, understood := k.understand(c.Account)
-	observed := observe.Limits(windows, account.WithoutMargin, c.Scopes, costs)
-	if len(observed) == 0 {
+	account, known := c.Account, false
+	if apart, known = k.readOf(ctx, c, windows, where, costs); !known {
+		account, _ = k.understand(account)
 		if n := observe.Unclear(windows, account.WithoutMargin); n > 0 && k.reconcilerFor(account).unclear.Swap(n) != n {
 			k.Owner.Unclear(account.ID, int(n), account.WithoutMargin)
 		}
-		return false
 	}
+	return apart
+}
 
-	ctx, stop := k.Store.Soon(ctx)
-	defer stop()
+// readOf compares what a response says about the limits of one account or meter, with what the call was charged there, and reports
+// whether it says anything that is known of.
+func (k *Keeper) readOf(ctx context.Context, c *Call, windows []provider.Window, where string, costs bool) (apart, known bool) {
+	account, understood := k.understand(c.Account)
+	observed := observe.Limits(windows, account.WithoutMargin, c.Scopes, costs)
+	if len(observed) == 0 {
+		return false, false
+	}
 	r, now := k.reconcilerFor(account), k.Store.Now()
 	observed, apart = r.announcements.Take(where, observed, account.WithoutMargin, now)
 	if len(observed) == 0 {
-		return apart
+		return apart, true
 	}
 	if understood {
 		r.adoptAnnounced(k, account, observed)
@@ -53,35 +67,16 @@ func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, w
 	r.reports.Note(observed, now)
 	r.recordResets(ctx, k, account, observed, now)
 	r.reconcile(ctx, k, account, c, observed, now)
-	return apart
-}
-
-// readMeters compares what a response says of other units with the logs of the account's meters. What a limit of these is
-// it does not learn.
-func (k *Keeper) readMeters(ctx context.Context, c *Call, windows []provider.Window) {
-	ctx, stop := k.Store.Soon(ctx)
-	defer stop()
-	now := k.Store.Now()
-	for i, units := range c.Units {
-		meter := c.List.Meter(i, c.Account.ID)
-		observed := observe.Limits(windowsOf(windows, &c.List.Meters[i]), meter.WithoutMargin, c.Scopes, false)
-		if units == 0 || len(observed) == 0 {
-			continue
-		}
-		r, of := k.reconcilerFor(meter), *c
-		of.Cost, of.Total = units, 0
-		r.reports.Note(observed, now)
-		r.recordResets(ctx, k, meter, observed, now)
-		r.reconcile(ctx, k, meter, &of, observed, now)
-	}
+	return apart, true
 }
 
 // windowsOf returns the windows of what a meter counts, as those of a meter, which counts nothing else. A window of a unit has its
 // name, or counts it and has none: of tokens there may be several. One of a part of the API is what is counted per key: a provider
 // may count several values together, as Discord does the routes of a bucket, and then each of their meters follows.
 func windowsOf(windows []provider.Window, m *Meter) (of []provider.Window) {
+	named := slices.ContainsFunc(windows, func(w provider.Window) bool { return w.Unit != "" && w.Name == m.Unit })
 	for _, w := range windows {
-		if m.Unit != "" && w.Unit != "" && (w.Name == m.Unit || w.Name == "" && w.Unit == m.Unit) {
+		if m.Unit != "" && w.Unit != "" && (w.Name == m.Unit || !named && w.Unit == m.Unit) {
 			w.Name, w.Unit = "", ""
 			of = append(of, w)
 		}
@@ -94,13 +89,17 @@ func windowsOf(windows []provider.Window, m *Meter) (of []provider.Window) {
 }
 
 // refusedBy returns what a call was charged to whose limits it exceeded, and with how many units: the account, unless the response
-// is about a part of the API that a meter counts, or about a meter's unit. Nil: it is about a part that nothing counts.
-func (c *Call) refusedBy(f *provider.Feedback, scope provider.Scope) (charged *Account, units int) {
+// is about a part of the API that a meter counts, or about a meter's unit; if it names nothing, what is nearest to spent. Nil: it is about
+// a part that nothing counts.
+func (k *Keeper) refusedBy(c *Call, f *provider.Feedback, scope provider.Scope) (charged *Account, units int) {
 	if scope.HasShared() || scope.HasObject() {
 		return nil, 0 // another limit than the account's
 	}
 	part := scope.Has(provider.ScopeEndpoint) || scope.Has(provider.ScopeBucket)
 	binding := f.Binding()
+	if binding == nil && !part && len(c.Units) > 0 {
+		return k.nearest(c)
+	}
 	for i, n := range c.Units {
 		m := &c.List.Meters[i]
 		ofUnit := binding != nil && m.Unit != "" && len(windowsOf([]provider.Window{*binding}, m)) > 0
@@ -112,4 +111,28 @@ func (c *Call) refusedBy(f *provider.Feedback, scope provider.Scope) (charged *A
 		return nil, 0
 	}
 	return c.Account, c.Cost
+}
+
+// nearest returns what a call was charged to of which the smallest share is left, by the log.
+func (k *Keeper) nearest(c *Call) (charged *Account, units int) {
+	charged, units = c.Account, c.Cost
+	least := k.shareLeft(c.Account)
+	for i, n := range c.Units {
+		if one := c.List.Meter(i, c.Account.ID); n > 0 {
+			if left := k.shareLeft(one); left < least {
+				charged, units, least = one, n, left
+			}
+		}
+	}
+	return charged, units
+}
+
+// shareLeft returns the smallest share that is left of an account's limits; 1 if the store does not answer.
+func (k *Keeper) shareLeft(account *Account) float64 {
+	least := 1.0
+	u, _ := k.usageOf(k.InForce(account))
+	for _, l := range u.Limits {
+		least = min(least, float64(l.Remaining)/float64(l.Limit.Capacity()))
+	}
+	return least
 }

@@ -101,7 +101,7 @@ func (p *pacing) isExplained(window time.Duration, now time.Time) bool {
 // Refused has the fleet find a pace for what a call was charged to, because its response, of that scope, was throttled for a
 // quota though the limits had room for it, and what the provider counts does not explain it.
 func (k *Keeper) Refused(f *provider.Feedback, c *Call, scope provider.Scope) {
-	charged, units := c.refusedBy(f, scope)
+	charged, units := k.refusedBy(c, f, scope)
 	if charged == nil {
 		return
 	}

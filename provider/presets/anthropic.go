@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -26,8 +27,27 @@ func Anthropic() *provider.Provider {
 			{Field: "error.type", Equals: "permission_error", Reason: provider.ReasonDenied},
 			deadToken("error.type"),
 		},
+		Units: anthropicTokens, Keys: modelOf, SpentInBody: spentOfAnthropic,
 		Adjust: adjustAnthropic,
 	}
+}
+
+// anthropicTokens returns the tokens of a request, which are counted by limits of what goes in, of what comes out, or of both.
+func anthropicTokens(req *http.Request) map[string]int {
+	of := asked(req)
+	in, out := of.tokens()
+	return map[string]int{"input-tokens": in, "output-tokens": out, "tokens": in + out}
+}
+
+// spentOfAnthropic returns what a response's usage says. What was read from a cache does not count, but for some old models.
+func spentOfAnthropic(_ *http.Response, body []byte) map[string]int {
+	in, found := inputTokens.last(body)
+	out, ended := outputTokens.last(body)
+	if !found || !ended {
+		return nil
+	}
+	written, _ := cacheWriteTokens.last(body)
+	return map[string]int{"input-tokens": in + written, "output-tokens": out, "tokens": in + written + out}
 }
 
 // anthropicWindow returns the headers of a window of an API key. Its reset is in RFC 3339.
@@ -35,7 +55,7 @@ func anthropicWindow(name, part string) provider.WindowHeaders {
 	const prefix = "Anthropic-RateLimit-"
 	w := provider.WindowHeaders{Name: name, Limit: prefix + part + "-Limit", Remaining: prefix + part + "-Remaining", Reset: prefix + part + "-Reset"}
 	if name != "requests" {
-		w.Unit = "tokens"
+		w.Unit = name
 	}
 	return w
 }

@@ -14,7 +14,8 @@ func AzureOpenAI() *provider.Provider {
 		Attach:  provider.HeaderNamed("api-key"),
 		Windows: openAIWindows(false),
 		Rules:   openAIRules(),
-		Adjust:  adjustAzure,
+		Units:   tokensOf, Keys: modelOf, SpentInBody: spentTokens,
+		Adjust: adjustAzure,
 	}
 }
 

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/ration-go/ration/internal/header"
@@ -15,7 +16,13 @@ func DockerHub() *provider.Provider {
 		Name: "dockerhub", Limits: []limit.Limit{{Max: 100, Window: 6 * time.Hour}}, Note: "pulls; 200 with a personal account, and a HEAD is free",
 		Source: "https://docs.docker.com/docker-hub/usage/pulls/", AsOf: undatedCopy,
 		Windows: []provider.WindowHeaders{{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}},
-		Adjust:  adjustDockerHub,
+		Spent: func(resp *http.Response) map[string]int {
+			if resp.Request != nil && resp.Request.Method == http.MethodHead {
+				return map[string]int{"": 0}
+			}
+			return nil
+		},
+		Adjust: adjustDockerHub,
 	}
 }
 

@@ -23,6 +23,12 @@ func GitHub() *provider.Provider {
 		Scopes: gitHubScopes, Units: gitHubPoints,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
+		Spent: func(resp *http.Response) map[string]int {
+			if resp.StatusCode == http.StatusNotModified {
+				return map[string]int{"": 0} // of the points of a minute nothing is said
+			}
+			return nil
+		},
 		Rules: []provider.MatchRule{
 			{Status: []int{200, 403, 429}, Field: "message|errors[].message", Contains: "secondary rate limit|abuse detection|submitted too quickly", Reason: provider.ReasonSecondary, MinWait: time.Minute},
 			{Status: []int{403, 429}, Field: "message", Contains: "api rate limit exceeded", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},

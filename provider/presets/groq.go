@@ -9,6 +9,7 @@ func Groq() *provider.Provider {
 		Source: "https://console.groq.com/docs/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeOrg,
 		Windows: openAIWindows(true),
 		Rules:   openAIRules(),
-		Adjust:  adjustOpenAI,
+		Units:   tokensOf, Keys: modelOf, SpentInBody: spentTokens,
+		Adjust: adjustOpenAI,
 	}
 }

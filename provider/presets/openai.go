@@ -18,7 +18,8 @@ func OpenAI() *provider.Provider {
 			Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
 			Refills: true, Scope: provider.ScopeProject,
 		}),
-		Rules:  openAIRules(),
+		Rules: openAIRules(),
+		Units: tokensOf, Keys: modelOf, SpentInBody: spentTokens,
 		Adjust: adjustOpenAI,
 	}
 }

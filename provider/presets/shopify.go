@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/ration-go/ration/internal/header"
@@ -23,9 +24,18 @@ func Shopify() *provider.Provider {
 			{Field: "errors[].extensions.code", Equals: "MAX_COST_EXCEEDED", Reason: provider.ReasonTooLarge},
 			{Status: []int{430}, Reason: provider.ReasonBan, Scope: provider.ScopeIP},
 		},
+		SpentInBody: func(_ *http.Response, body []byte) map[string]int {
+			if n, found := actualCost.last(body); found {
+				return map[string]int{"points": n}
+			}
+			return nil
+		},
 		Adjust: adjustShopify,
 	}
 }
+
+// actualCost is what a query has cost, behind the data. It is booked by what it may cost.
+var actualCost = tokenCount{name: "actualQueryCost"}
 
 // adjustShopify reads the bucket of the GraphQL API, which only the body describes, behind
 // the data.
