@@ -126,7 +126,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		grant.resends = a.count
 		discard(resp)
 		resp = nil
-		if resp, err = t.send(again, grant); err == nil {
+		if resp, err = t.send(again, grant); err == nil && a.provider.Spent != nil {
 			grant = traceOf(resp).grantNow()
 		}
 	}

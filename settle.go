@@ -72,10 +72,11 @@ func (g *Grant) spent(units map[string]int) (cost int, used []int, err error) {
 
 // settle settles what the Provider reads in a response's status and headers, and has the body read by the way, if that says more.
 // Neither fails: a Provider may read what no limit counts.
-func (t *Transport) settle(resp *http.Response, trace *requestTrace) {
-	p := t.provider()
+func settle(p *provider.Provider, resp *http.Response, trace *requestTrace) {
 	if p.Spent != nil {
-		trace.settle(p.Spent(resp))
+		if units := p.Spent(resp); len(units) > 0 {
+			trace.settle(units)
+		}
 	}
 	if _, both := resp.Body.(io.Writer); both || p.SpentInBody == nil || resp.StatusCode >= 300 || resp.StatusCode < 200 || resp.Body == http.NoBody {
 		return

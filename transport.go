@@ -189,7 +189,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	resp, err := t.send(req, grant)
-	if err == nil {
+	if err == nil && t.Provider != nil && t.Provider.Spent != nil {
 		grant = traceOf(resp).grantNow() // it may be settled
 	}
 	if err == nil && !t.needsReading(resp) {
@@ -409,7 +409,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(trace)
-	t.settle(resp, trace)
+	if p := t.Provider; p != nil && (p.Spent != nil || p.SpentInBody != nil) {
+		settle(p, resp, trace)
+	}
 	return resp, nil
 }
 

@@ -131,9 +131,6 @@ func (b *batch) encode() string {
 
 // encodeInstead encodes who asks, and the bookings in place of which those of the batch are.
 func (b *batch) encodeInstead() string {
-	if b.calls[0].request.Instead == nil {
-		return ""
-	}
 	text := []byte(b.calls[0].request.Instead.By.String())
 	for _, p := range b.calls {
 		one := &p.request.Instead.Booking

@@ -83,14 +83,6 @@ const maxBatch = 128
 // maxInstead is maxBatch for bookings in place of others: each is two steps.
 const maxInstead = 32
 
-// most is how many bookings one script carries out.
-func (k *batchKey) most() int {
-	if k.instead {
-		return maxInstead
-	}
-	return maxBatch
-}
-
 // Book implements [store.Store].
 func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if err := r.Validate(); err != nil {
@@ -177,7 +169,7 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 		in = q.batches[n-1]
 	}
 	servers := q.servers
-	if in == nil || len(in.calls) == key.most() || !sameClock(r, &in.calls[0].request) {
+	if in == nil || len(in.calls) == maxBatch || key.instead && len(in.calls) == maxInstead || !sameClock(r, &in.calls[0].request) {
 		in = &batch{done: make(chan struct{})}
 		q.batches = append(q.batches, in)
 		if q.servers == 0 || q.servers < mostServers && b.isFar() {

@@ -48,12 +48,14 @@ type session struct {
 // timeout has passed, and the callers have got that error.
 func (c *batchCall) carryOut() bool {
 	s, now := c.store, time.Now()
+	instead := ""
 	if c.plan.key.instead { // in the order of their slots, so that none is worse off
 		slices.SortStableFunc(c.batch.calls, func(a, b *pendingCall) int {
 			return a.request.Instead.Booking.Slot.Compare(b.request.Instead.Booking.Slot)
 		})
+		instead = c.batch.encodeInstead()
 	}
-	bookings, instead := c.batch.encode(), c.batch.encodeInstead()
+	bookings := c.batch.encode()
 	args := c.plan.at(cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
 	// Neither a deadline nor a cancelled context stops a go-redis call that is under way.
 	ctx := callContext{context.WithoutCancel(c.batch.calls[0].ctx), now.Add(s.timeout())}

@@ -674,7 +674,7 @@ end
 -- So many microseconds after its beginning a script leaves the rest to another, where the clock tells.
 local LONG = 2000
 
-if #ARGV[1] < 72 or #ARGV[2] < 18 then
+if #ARGV[1] < 72 or (#ARGV[2] ~= 18 and #ARGV[2] < 51) then
   return redis.error_reply('ERR ration: a booking begins with nine numbers, and a session of 18 bytes')
 end
 local numbered, session = string.sub(ARGV[1], 1, 16), string.sub(ARGV[2], 1, 18)
