@@ -182,13 +182,14 @@ type Grant struct {
 
 	booked
 
-	budget  *Budget
-	scopes  []string
-	traces  traces
-	kind    string            // of Budget.EstimateBy; empty: what it uses says nothing about others
-	resends int               // attempts of the request before this one
-	probe   *store.Quarantine // the token's while this call probes it; nil: this is no probe
-	cooling *cooldown.Pause   // of a part, likewise
+	budget   *Budget
+	scopes   []string
+	traces   traces
+	replaced bool              // another slot was booked in place of it, in the same step
+	kind     string            // of Budget.EstimateBy; empty: what it uses says nothing about others
+	resends  int               // attempts of the request before this one
+	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	cooling  *cooldown.Pause   // of a part, likewise
 }
 
 // A booked is what the store has answered to a booking.
@@ -271,18 +272,12 @@ func (g *Grant) cancelSoon() {
 func (b *Budget) cancel(ctx context.Context, all ...*Grant) error {
 	gone := make([]durable.Cancelled[*limits.Account], len(all))
 	for i, g := range all {
-		gone[i] = g.cancelled()
+		gone[i] = durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline, Replaced: g.replaced}
+		if g.account != nil && g.accounts != nil && !b.durable.Local {
+			gone[i].Charges = g.charges()
+		}
 	}
 	return b.durable.Cancel(ctx, gone...)
-}
-
-// cancelled returns what the cancellation of a grant's booking needs.
-func (g *Grant) cancelled() durable.Cancelled[*limits.Account] {
-	c := durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline}
-	if g.account != nil && g.accounts != nil && !g.budget.durable.Local {
-		c.Charges = g.charges()
-	}
-	return c
 }
 
 // cancelWithin bounds how long a caller that gives up waits for the store. The store goes

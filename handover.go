@@ -61,7 +61,6 @@ func (p *Pool) granted(ctx context.Context, text []byte, cost int) (Grant, error
 		return Grant{}, fmt.Errorf("ration: WithGrant: the pool has no token %q", handed.Token)
 	}
 	w := waiter{Grant: Grant{Token: tokens[at], Cost: cost, budget: p.budget}, options: requestOptionsOf(ctx)}
-	w.estimate()
 	if err := w.findAccounts(); err != nil {
 		return Grant{}, err
 	}

@@ -160,7 +160,6 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		return err
 	}
 	if w.accounts.Keyed != nil || len(w.accounts.Meters) > 0 {
-		w.estimate()
 		if err := w.charge(); err != nil {
 			return err
 		}
@@ -533,7 +532,8 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 		given.cancelSoon()
 		return errors.Join(line.ErrGone, err)
 	}
-	b.durable.Forget(given.cancelled())
+	given.replaced = true
+	_ = b.cancel(w.ctx, given)
 	w.traces.booked(w.ctx, w)
 	return nil
 }

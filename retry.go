@@ -127,7 +127,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		discard(resp)
 		resp = nil
 		if resp, err = t.send(again, grant); err == nil && a.provider.Spent != nil {
-			grant = traceOf(resp).grantNow()
+			grant = traceOf(resp).grant
 		}
 	}
 }

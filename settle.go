@@ -70,15 +70,9 @@ func (g *Grant) spent(units map[string]int) (cost int, used []int, err error) {
 	return cost, used, nil
 }
 
-// settle settles what the Provider reads in a response's status and headers, and has the body read by the way, if that says more.
-// Neither fails: a Provider may read what no limit counts.
-func settle(p *provider.Provider, resp *http.Response, trace *requestTrace) {
-	if p.Spent != nil {
-		if units := p.Spent(resp); len(units) > 0 {
-			trace.settle(units)
-		}
-	}
-	if _, both := resp.Body.(io.Writer); both || p.SpentInBody == nil || resp.StatusCode >= 300 || resp.StatusCode < 200 || resp.Body == http.NoBody {
+// settleByBody has the body of a success read by the way, which may say what the request has spent.
+func settleByBody(p *provider.Provider, resp *http.Response, trace *requestTrace) {
+	if _, both := resp.Body.(io.Writer); both || resp.StatusCode >= 300 || resp.StatusCode < 200 || resp.Body == http.NoBody {
 		return
 	}
 	resp.Body = &spentBody{ReadCloser: resp.Body, provider: p, resp: resp, trace: trace}

@@ -190,7 +190,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	resp, err := t.send(req, grant)
 	if err == nil && t.Provider != nil && t.Provider.Spent != nil {
-		grant = traceOf(resp).grantNow() // it may be settled
+		grant = traceOf(resp).grant // it may be settled
 	}
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req, &grant, false)
@@ -409,8 +409,13 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(trace)
-	if p := t.Provider; p != nil && (p.Spent != nil || p.SpentInBody != nil) {
-		settle(p, resp, trace)
+	if p := t.Provider; p != nil && p.Spent != nil {
+		if units := p.Spent(resp); len(units) > 0 {
+			trace.settle(units)
+		}
+	}
+	if p := t.Provider; p != nil && p.SpentInBody != nil {
+		settleByBody(p, resp, trace)
 	}
 	return resp, nil
 }

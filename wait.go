@@ -141,18 +141,6 @@ func (w *waiter) findAccounts() (err error) {
 // errRegroup says that a line's requests are charged otherwise by now: each of its callers looks for another line.
 var errRegroup = errors.New("ration: the limits count other units, or other keys, than before")
 
-// estimate finds how many units the request has: what it says of itself, or those like it have used.
-func (w *waiter) estimate() {
-	if w.options != nil {
-		w.has = w.options.units
-	}
-	if by := w.budget.EstimateBy; by != "" {
-		if w.kind = keysOf(w.options)[by]; w.kind != "" {
-			w.has = w.budget.used.Of(w.kind, w.has)
-		}
-	}
-}
-
 // charge finds what the request is charged beside its cost, for its accounts.
 func (w *waiter) charge() (err error) {
 	w.values, w.units = "", nil
@@ -167,6 +155,12 @@ func (w *waiter) charge() (err error) {
 		}
 	}
 	if len(w.accounts.Meters) > 0 {
+		if o := w.options; w.has == nil && o != nil { // once: an estimate changes with each answer
+			w.has = o.units
+			if w.kind = o.keys[w.budget.EstimateBy]; w.kind != "" {
+				w.has = w.budget.used.Of(w.kind, w.has)
+			}
+		}
 		w.units, err = w.accounts.UnitsOf(w.has, w.Cost, w.options != nil && w.options.mayHaveMore)
 	}
 	return err

@@ -177,19 +177,6 @@ func (s *Store[A]) Record(ctx context.Context, r store.RecordRequest) error {
 	return s.ask(ctx, "record", func() error { return s.Of.Record(ctx, r) })
 }
 
-// Forget has the journal forget bookings that the store has cancelled.
-func (s *Store[A]) Forget(all ...Cancelled[A]) {
-	var gone []journal.Cancelled[A]
-	for _, b := range all {
-		if b.Charges != nil && !s.Local {
-			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
-		}
-	}
-	if len(gone) > 0 {
-		s.Journal.Cancel(gone...)
-	}
-}
-
 // Correct asks the store, and enters into the journal what the booking charges now in place of what it did.
 func (s *Store[A]) Correct(ctx context.Context, r store.CorrectRequest, before []journal.Charge[A], own A, beside []journal.Charge[A]) (corrected store.Booking, err error) {
 	err = s.ask(ctx, "correct", func() error {
@@ -377,24 +364,32 @@ type Cancelled[A journal.Account] struct {
 	Booking store.Booking
 	// Holder is the one that the store was told of. Zero: it was not.
 	Holder store.BookingID
-	// Offline is set if it was booked without the store.
-	Offline bool
+	// Offline is set if it was booked without the store, and Replaced if the store has cancelled it for another one.
+	Offline, Replaced bool
 	// Charges are what the journal has. Nil: it has none.
 	Charges []journal.Charge[A]
 }
 
-// Cancel cancels bookings where they were booked, and the journal forgets them.
+// Cancel cancels bookings where they were booked, and the journal forgets them. Those that are Replaced it only forgets.
 func (s *Store[A]) Cancel(ctx context.Context, all ...Cancelled[A]) error {
 	var failed error
+	var gone []journal.Cancelled[A]
 	requests := make([]store.CancelRequest, 0, len(all))
 	for _, b := range all {
-		if b.Offline {
+		if b.Charges != nil && !s.Local {
+			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
+		}
+		switch {
+		case b.Replaced:
+		case b.Offline:
 			failed = errors.Join(failed, s.cancelShare(ctx, b.Booking))
-		} else {
+		default:
 			requests = append(requests, store.CancelRequest{Booking: b.Booking, Holder: b.Holder})
 		}
 	}
-	s.Forget(all...)
+	if len(gone) > 0 {
+		s.Journal.Cancel(gone...)
+	}
 	if len(requests) == 0 {
 		return failed
 	}

@@ -32,10 +32,10 @@ func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, w
 	ctx, stop := k.Store.Soon(ctx)
 	defer stop()
 	for i, units := range c.Units {
-		if units > 0 {
+		if own := windowsOf(windows, &c.List.Meters[i]); units > 0 && len(own) > 0 {
 			of := *c
 			of.Account, of.Cost, of.Total = c.List.Meter(i, c.Account.ID), units, 0
-			k.readOf(ctx, &of, windowsOf(windows, &c.List.Meters[i]), where, false)
+			k.readOf(ctx, &of, own, where, false)
 		}
 	}
 	account, known := c.Account, false

@@ -135,7 +135,9 @@ func (b *budget) counts(one *booking, a *account) bool {
 
 // sweep removes a few things that are out of use.
 func (b *budget) sweep(clock reading) {
-	b.done.sweep(clock.moment)
+	if len(b.done.order) > 0 {
+		b.done.sweep(clock.moment)
+	}
 	for range min(few, len(b.every)) {
 		if b.looked++; b.looked >= len(b.every) {
 			b.looked = 0

@@ -154,10 +154,13 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 		if q = b.idle; q == nil {
 			q = new(queue)
 		}
-		if b.idle = nil; q.key != key {
-			q.key, q.plan = key, newPlan(key)
+		b.idle = nil
+		alike := q.key
+		if alike.instead = key.instead; alike != key {
+			q.plan = newPlan(key)
 			q.plan.changes = b.indexes.changes(key)
 		}
+		q.key = key
 		if b.queues == nil {
 			b.queues = make(map[batchKey]*queue)
 		}

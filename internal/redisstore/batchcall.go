@@ -49,7 +49,7 @@ type session struct {
 func (c *batchCall) carryOut() bool {
 	s, now := c.store, time.Now()
 	instead := ""
-	if c.plan.key.instead { // in the order of their slots, so that none is worse off
+	if c.queue.key.instead { // in the order of their slots, so that none is worse off
 		slices.SortStableFunc(c.batch.calls, func(a, b *pendingCall) int {
 			return a.request.Instead.Booking.Slot.Compare(b.request.Instead.Booking.Slot)
 		})
