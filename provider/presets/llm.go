@@ -88,7 +88,6 @@ var (
 	inputTokens      = tokenCount{name: "input_tokens"}
 	cacheWriteTokens = tokenCount{name: "cache_creation_input_tokens"}
 	outputTokens     = tokenCount{name: "output_tokens"}
-	geminiTokens     = tokenCount{name: "totalTokenCount"}
 )
 
 // spentTokens returns what a response's usage says, of an API that counts all tokens together.

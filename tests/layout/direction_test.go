@@ -17,7 +17,7 @@ import (
 
 // rootOrder has the root's files in the order in which they call each other: a file calls those before it.
 var rootOrder = strings.Fields("ration events token trace wiring accounts book spent outage " +
-	"wait line record attempt response cooldown budget notoken suspect pool " +
+	"wait line record settle attempt response cooldown budget notoken suspect pool " +
 	"secret handover acquire retry transport redisstore")
 
 // mostAgainst is how many calls may go the other way. Lower it when one is gone.
