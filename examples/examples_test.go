@@ -52,6 +52,7 @@ func TestExamplesRun(t *testing.T) {
 			`^(.*: dead_token: .*\n|(golang/go|redis/redis): 200 OK, with token [0-9a-f]{8}\n|\d+ requests are left of all tokens\n){4}$`},
 		{"sharded", []string{"-redis", server.Addr}, `^(sharded-[0-3]: +\d+ tokens at ` + server.Addr + `\n){4} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] requests, \d+ are left\n$`},
 		{"sharded", []string{"-budgets", "6", "-redis", strings.Join(cluster, ",")}, `(?s)^(sharded-[0-5]: +\d+ tokens at (` + strings.Join(cluster, "|") + `)\n){6} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] `},
+		{"llm", nil, `^30 questions were asked, which booked up to 2,000 tokens each; [5-9]\d{3} of 9,000 are left\n$`},
 		{"middleware", nil, `^(key "key-of-ann"  200 OK  RateLimit: "default";r=[0-2];t=[12]\n){3}key "key-of-ann"  429 Too Many Requests  Retry-After: [12]\n` +
 			`key ""            200 OK  RateLimit: "default";r=2;t=2\nkey "key-of-ann"  200 OK .*r=2;t=2\nkey "key-of-ann"  503 Service Unavailable  Retry-After: 1\n$`},
 	} {
