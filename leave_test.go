@@ -51,7 +51,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		w := newLeaver(t, time.Time{})
 		l := budgetLine{budget: w.budget}
 		wake := func(took time.Duration) outcome {
-			s := &slot{booked: w.booked, state: w.state, called: time.Now(), due: time.Now().Add(l.Early())}
+			s := slotAt(w, time.Now().Add(l.Early()), time.Now())
 			time.Sleep(took)
 			how := l.rest(t.Context(), s)
 			require.Equal(t, completed, how)
@@ -84,7 +84,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		require.Zero(t, l.Early())
 
 		// The line's goroutine itself wakes late.
-		s := &slot{booked: w.booked, state: w.state, due: time.Now(), called: time.Now().Add(8 * time.Millisecond)}
+		s := slotAt(w, time.Now(), time.Now().Add(8*time.Millisecond))
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
 		require.Zero(t, l.Early(), "the store's answer came late")
@@ -104,7 +104,7 @@ func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer stop()
 		begun := time.Now()
-		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, state: w.state, called: begun, due: begun.Add(time.Second)}))
+		require.Equal(t, contextEnded, l.rest(ctx, slotAt(w, begun.Add(time.Second), begun)))
 		require.Equal(t, 100*time.Millisecond, time.Since(begun))
 	})
 }
@@ -170,4 +170,11 @@ func TestSlotsAreReviewedAndGivenBackAtOnce(t *testing.T) {
 		all.Go(func() { l.GiveBack([]droppedSlot{{Slot: s}}) })
 	}
 	all.Wait()
+}
+
+// slotAt returns a slot of a waiter that is due then, and for which callers were woken then.
+func slotAt(w *waiter, due, called time.Time) *slot {
+	s := &slot{booked: w.booked, due: due, called: called}
+	s.state.Store(w.state)
+	return s
 }

@@ -60,7 +60,7 @@ type slot struct {
 	known  time.Time // when this process had it
 	called time.Time // when callers were woken for it
 	cost   int
-	state  *fleet.State // what was known when it was booked, or looked at
+	state  atomic.Pointer[fleet.State] // what was known when it was booked, or looked at
 	hold   *holding.Hold
 	ends   []func() // what goes on until it is handed over or given back
 }
@@ -78,7 +78,9 @@ func (w *waiter) slot() *slot {
 	if w.due.IsZero() { // a store of this process has said that it has come
 		w.due = time.Now()
 	}
-	return &slot{booked: w.booked, at: w.Slot, due: w.due, known: time.Now(), cost: w.Cost, state: w.state}
+	s := &slot{booked: w.booked, at: w.Slot, due: w.due, known: time.Now(), cost: w.Cost}
+	s.state.Store(w.state)
+	return s
 }
 
 // A budgetLine is the line of one class.
@@ -381,7 +383,7 @@ func (l *budgetLine) look(s *slot) outcome {
 		return slotTaken
 	}
 
-	before, now := s.state, b.fleet.State()
+	before, now := s.state.Load(), b.fleet.State()
 	if now.Limits != before.Limits && !l.keepsLimits(s) {
 		return limitsChanged
 	}
@@ -393,7 +395,7 @@ func (l *budgetLine) look(s *slot) outcome {
 			l.Offer(0)
 		}
 	}
-	s.state = now
+	s.state.Store(now)
 
 	switch {
 	case s.pause(now).Until.After(s.at):
@@ -513,8 +515,7 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 		l.Offer(left)
 		return errNotExchanged
 	}
-	if old.offline || l.look(old) != completed {
-		l.Changed() // which drops it
+	if old.offline || l.look(old) != completed { // it is reviewed next, and dropped
 		return errNotExchanged
 	}
 
@@ -523,11 +524,7 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 	var r store.BookRequest
 	w.request(&r, store.Forever)
 	r.Instead = &store.CancelRequest{Booking: given.booking(), Holder: given.holder, By: b.durable.Worker}
-	switch booked, err := w.ask(w.ctx, &r); {
-	case errors.Is(err, errBehind): // the store has done nothing
-		old.keep(w)
-		return err
-	case err != nil || !booked:
+	if booked, err := w.ask(w.ctx, &r); err != nil || !booked {
 		w.cancelSoon()
 		given.cancelSoon()
 		return errors.Join(line.ErrGone, err)

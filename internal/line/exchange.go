@@ -299,7 +299,7 @@ func (x *Exchange[W, S]) begin(now time.Time) bool {
 func (l *Line[W, S]) places(all []place[W, S], after time.Time, turn uint64, n int, many bool) []place[W, S] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if least := time.Now().Add(3 * l.clerk.Ahead()); least.After(after) { // they have time to get another
+	if least := time.Now().Add(3*l.clerk.Ahead() + l.early); least.After(after) { // they have time to get another, and are not looked at yet
 		after = least
 	}
 	most := min(len(l.callers), len(l.slots))

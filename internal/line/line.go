@@ -346,6 +346,7 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	}
 	if e.For == nil && !errors.Is(err, ErrGone) {
 		l.add(e.Instead)
+		l.look = true // it may have been of no use since it was taken out, or that may be why none was booked
 	}
 	l.settle(nil)
 	if e.For == nil {
