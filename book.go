@@ -185,6 +185,7 @@ type Grant struct {
 	budget   *Budget
 	scopes   []string
 	traces   traces
+	sends    int               // that its booking counts; 0: one
 	replaced bool              // another slot was booked in place of it, in the same step
 	kind     string            // of Budget.EstimateBy; empty: what it uses says nothing about others
 	resends  int               // attempts of the request before this one

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
@@ -524,7 +525,11 @@ func (w *waiter) bookInstead(l *budgetLine, old *slot) error {
 	var r store.BookRequest
 	w.request(&r, store.Forever)
 	r.Instead = &store.CancelRequest{Booking: given.booking(), Holder: given.holder, By: b.durable.Worker}
-	if booked, err := w.ask(w.ctx, &r); err != nil || !booked {
+	booked, err := w.ask(w.ctx, &r)
+	if durable.IsTemporary(err) { // perhaps the answer was lost: the store knows the ID
+		booked, err = w.ask(w.ctx, &r)
+	}
+	if err != nil || !booked {
 		w.cancelSoon()
 		given.cancelSoon()
 		return errors.Join(line.ErrGone, err)
@@ -588,6 +593,13 @@ type exchange struct {
 	lines int
 }
 
+// owners returns how many have lines.
+func (l *lines) owners() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.exchanges)
+}
+
 // find returns the line of a class; nil: nobody stands in it.
 func (l *lines) find(c class) *budgetLine {
 	l.mu.Lock()
@@ -649,7 +661,7 @@ func (l *lines) Freed(news store.News) {
 	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template
-		if news.By != (store.BookingID{}) && news.By == w.budget.durable.Worker {
+		if news.By != (store.BookingID{}) && news.By == w.budget.durable.Worker && l.owners() == 1 {
 			return // the lines know what they have left
 		}
 		switch {

@@ -46,7 +46,9 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	g.soon(ctx, func(ctx context.Context, g *Grant) {
 		if err := g.correct(ctx, g.Cost*times, units, slot); err != nil {
 			g.budget.tell(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
+			return
 		}
+		g.sends = times
 	})
 }
 

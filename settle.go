@@ -42,6 +42,14 @@ func (g *Grant) noteUsed(units map[string]int) {
 	}
 }
 
+// sentBefore returns what the sendings of a request before the last one count for, of what all of them do: of these nothing is told.
+func (g *Grant) sentBefore(units int) int {
+	if g.sends <= 1 {
+		return 0
+	}
+	return units - units/g.sends
+}
+
 // spent returns what a request has spent if that is so many of those units, and otherwise as it was booked.
 func (g *Grant) spent(units map[string]int) (cost int, used []int, err error) {
 	if g.budget == nil || g.account == nil {
@@ -50,13 +58,13 @@ func (g *Grant) spent(units map[string]int) (cost int, used []int, err error) {
 	cost, used = g.Cost, slices.Clone(g.units)
 	known := map[string]bool{"": true}
 	if n, told := units[""]; told {
-		cost = n
+		cost = n + g.sentBefore(g.Cost)
 	}
 	for i := range g.accounts.Meters {
 		unit := g.accounts.Meters[i].Unit
 		known[unit] = true
 		if n, told := units[unit]; told {
-			used[i] = n
+			used[i] = n + g.sentBefore(g.units[i])
 		}
 	}
 	for unit, n := range units {
@@ -118,14 +126,18 @@ type spentBody struct {
 	provider *provider.Provider
 	resp     *http.Response
 	trace    *requestTrace
-	ends     ends.Ends
 	once     sync.Once
+
+	mu   sync.Mutex // protects ends: a body may be closed while it is read
+	ends ends.Ends
 }
 
 // Read settles at the end of the body.
 func (b *spentBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
 	b.ends.Add(p[:n])
+	b.mu.Unlock()
 	if err != nil {
 		b.settle()
 	}
@@ -140,5 +152,10 @@ func (b *spentBody) Close() error {
 }
 
 func (b *spentBody) settle() {
-	b.once.Do(func() { b.trace.settle(b.provider.SpentInBody(b.resp, b.ends.Bytes())) })
+	b.once.Do(func() {
+		b.mu.Lock()
+		body := b.ends.Bytes()
+		b.mu.Unlock()
+		b.trace.settle(b.provider.SpentInBody(b.resp, body))
+	})
 }

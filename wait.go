@@ -161,7 +161,12 @@ func (w *waiter) charge() (err error) {
 				w.has = w.budget.used.Of(w.kind, w.has)
 			}
 		}
-		w.units, err = w.accounts.UnitsOf(w.has, w.Cost, w.options != nil && w.options.mayHaveMore)
+		guessed := w.options != nil && w.options.mayHaveMore
+		if w.units, err = w.accounts.UnitsOf(w.has, w.Cost, guessed); guessed || w.kind != "" {
+			for i := range w.units { // a guess is no reason to refuse a request for ever
+				w.units[i] = min(w.units[i], int(w.accounts.MeterLimitSet(i).MaxCost(w.accounts.RelevantScopes(w.scopes))))
+			}
+		}
 	}
 	return err
 }

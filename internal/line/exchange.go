@@ -325,7 +325,7 @@ func (l *Line[W, S]) exchangeOne(s S) bool {
 	if l.stop == nil {
 		l.ctx, l.stop = context.WithCancel(context.Background())
 	}
-	l.asked++
+	l.asked, l.out = l.asked+1, l.out+1
 	go l.clerk.Book(Errand[W, S]{Instead: s, Context: l.ctx})
 	return true
 }

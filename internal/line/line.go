@@ -112,6 +112,7 @@ type Line[W any, S Slot] struct {
 	callers []*Caller[W, S]
 	slots   []S
 	asked   int       // slots that are being booked, also in place of others
+	out     int       // of these, in place of others: those the line does not have meanwhile
 	bookAt  time.Time // when slots are booked that are lacking
 	backAt  time.Time // when slots are given back that are left over; zero: none is
 	back    int       // slots that are being given back, and booked again then
@@ -370,9 +371,10 @@ func (l *Line[W, S]) refuse(c *Caller[W, S], err error) {
 	c.refused <- err
 }
 
-// comesLate reports whether there is no slot for the caller, or one that comes later than it waits. It needs mu.
+// comesLate reports whether there is no slot for the caller, or one that comes later than it waits. Those that are being exchanged may be
+// before it. It needs mu.
 func (l *Line[W, S]) comesLate(c *Caller[W, S]) bool {
-	at := l.place(c.turn)
+	at := max(0, l.place(c.turn)-l.out)
 	return at >= len(l.slots) || !c.Until.IsZero() && l.slots[at].Due().After(c.Until)
 }
 
@@ -381,6 +383,8 @@ func (l *Line[W, S]) ended(e Errand[W, S]) {
 	l.compare = true
 	if l.asked--; e.For != nil {
 		e.For.errand = false
+	} else {
+		l.out--
 	}
 }
 

@@ -125,7 +125,7 @@ func (l *Line[W, S]) compareAll() {
 	}
 	l.compare = false
 	for i, c := range l.callers[:min(len(l.callers), len(l.slots))] {
-		if !c.errand && !c.Until.IsZero() && l.slots[i].Due().After(c.Until) {
+		if at := max(0, i-l.out); !c.errand && !c.Until.IsZero() && l.slots[at].Due().After(c.Until) {
 			l.send(c, Dropped[S]{})
 		}
 	}

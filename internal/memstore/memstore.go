@@ -140,7 +140,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	released := b.all.released(now)
 	best, err := b.choose(&r, l, index, max(released, now+r.AskLead().Microseconds()), now)
 	b.seen = max(b.seen, now)
-	if r.Instead != nil && (err != nil || best.slot < r.Instead.Booking.Slot.UnixMicro()) {
+	if r.Instead != nil && (err != nil || r.MaxWait != store.Forever || best.slot < r.Instead.Booking.Slot.UnixMicro()) {
 		one, _ := parseEntry(r.Instead.Booking.Entry, r.Instead.Booking.Slot)
 		defer b.announceFreed(one.charged(r.Instead.Booking.Account), false, r.Instead.By)
 	}

@@ -108,7 +108,7 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 
 // repeatable are the operations of which Redis may be asked twice: they change nothing, or have an ID by
 // which the second is none. If a reply is late it may be lost, and they are asked again.
-var repeatable = map[string]bool{"status": true, "usage": true, "cancel": true, "hold": true, "record": true, "correct": true}
+var repeatable = map[string]bool{"status": true, "usage": true, "cancel": true, "hold": true, "record": true}
 
 // KeyPrefix is what every key begins with: the version of their form.
 const KeyPrefix = "ration:v2:"

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"time"
@@ -39,8 +40,12 @@ func anthropicTokens(req *http.Request) map[string]int {
 	return map[string]int{"input-tokens": in, "output-tokens": out, "tokens": in + out}
 }
 
-// spentOfAnthropic returns what a response's usage says. What was read from a cache does not count, but for some old models.
+// spentOfAnthropic returns what a response's usage says. What was read from a cache does not count, but for some old models. A stream
+// begins with a usage that is not the last, so one that was not read to its end says nothing.
 func spentOfAnthropic(_ *http.Response, body []byte) map[string]int {
+	if bytes.Contains(body, []byte("message_start")) && !bytes.Contains(body, []byte("message_stop")) {
+		return nil
+	}
 	in, found := inputTokens.last(body)
 	out, ended := outputTokens.last(body)
 	if !found || !ended {

@@ -19,6 +19,7 @@ type askedOf struct {
 	MostB  int    `json:"max_completion_tokens"`
 	MostC  int    `json:"max_output_tokens"`
 	length int    // of the body
+	unread bool   // it has a body that could not be read
 }
 
 const (
@@ -29,7 +30,11 @@ const (
 
 // asked reads a request's body, if it can be read twice.
 func asked(req *http.Request) (of askedOf) {
-	if req.GetBody == nil || req.Body == nil || req.Body == http.NoBody {
+	if req.Body == nil || req.Body == http.NoBody {
+		return of
+	}
+	of.length, of.unread = max(0, int(req.ContentLength)), true
+	if req.GetBody == nil {
 		return of
 	}
 	body, err := req.GetBody()
@@ -38,8 +43,13 @@ func asked(req *http.Request) (of askedOf) {
 	}
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, mostAsked))
-	_ = json.Unmarshal(text, &of) // what could not be read is zero
-	of.length = max(len(text), int(req.ContentLength))
+	of.length = max(of.length, len(text))
+	if err := json.Unmarshal(text, &of); err != nil { // it is longer than that, or it is no JSON
+		if named := modelName.find(string(text)); named != nil {
+			of.Model = named[1]
+		}
+	}
+	of.unread = of.Model == ""
 	return of
 }
 
@@ -61,9 +71,17 @@ func tokensOf(req *http.Request) map[string]int {
 }
 
 // modelOf returns the Keys of an API whose limits are each model's.
+// A request without a body has none, and of one whose body cannot be read it is not known.
 func modelOf(req *http.Request) map[string]string {
-	return map[string]string{"model": asked(req).Model}
+	of := asked(req)
+	if of.unread {
+		return nil
+	}
+	return map[string]string{"model": of.Model}
 }
+
+// modelName finds the model in JSON that was cut off: most clients name it first.
+var modelName = pattern{text: `"model"\s*:\s*"([^"\\]{1,200})"`}
 
 // A tokenCount finds a number by its name in JSON that may begin and end anywhere.
 type tokenCount struct {

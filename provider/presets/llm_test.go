@@ -34,9 +34,17 @@ func TestLanguageModelsSayWhatARequestHas(t *testing.T) {
 		for unit, n := range test.units {
 			require.InDelta(t, n, units[unit], 6, "%s of %s", unit, test.preset)
 		}
-		require.Equal(t, map[string]string{"model": test.model}, p.Keys(post(test.body)))
+		if test.model == "" {
+			require.Nil(t, p.Keys(post(test.body)))
+		} else {
+			require.Equal(t, map[string]string{"model": test.model}, p.Keys(post(test.body)))
+		}
 	}
 	p := presets.OpenAI()
+	require.Equal(t, map[string]string{"model": ""}, p.Keys(httptest.NewRequest(http.MethodGet, "/", nil)))
+	long := `{"model": "vision", "messages": ["` + strings.Repeat("x", 3<<20) + `"]}`
+	require.Equal(t, map[string]string{"model": "vision"}, p.Keys(post(long)))
+	require.Equal(t, map[string]int{"tokens": 1024 + len(long)/4}, p.Units(post(long)))
 	require.Equal(t, map[string]int{"tokens": 1024}, p.Units(httptest.NewRequest(http.MethodGet, "/", nil)), "without a body")
 }
 
@@ -55,8 +63,9 @@ func TestResponsesSayWhatWasSpent(t *testing.T) {
 		{"anthropic", `{"content":[],"usage":{"input_tokens":2095,"cache_creation_input_tokens":100,"cache_read_input_tokens":5000,"output_tokens":503}}`,
 			map[string]int{"input-tokens": 2195, "output-tokens": 503, "tokens": 2698}},
 		{"anthropic", "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\n" +
-			"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":15}}\n\n", map[string]int{"input-tokens": 25, "output-tokens": 15, "tokens": 40}},
+			"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":15}}\n\nevent: message_stop\n", map[string]int{"input-tokens": 25, "output-tokens": 15, "tokens": 40}},
 		{"anthropic", "event: message_stop\n", nil},
+		{"anthropic", "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\n", nil},
 		{"shopify", `{"data":{},"extensions":{"cost":{"requestedQueryCost":101,"actualQueryCost":46,"throttleStatus":{"maximumAvailable":1000}}}}`, map[string]int{"points": 46}},
 		{"shopify", `{"products":[]}`, nil},
 	} {
