@@ -11,9 +11,9 @@
 --         2 bytes, the cost in 6, the longest wait in microseconds in 8, of
 --         which 2^52 is no bound, and the units of each meter in 6. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
---       2 the field of the session, s: and 16 bytes: session.lua. Behind it, if these are in place of other bookings, 32 digits that name
---         who asks, and of each other booking its slot in 8 bytes, its ID and its holder, 32 digits each, and the account and the entry behind
---         their lengths in 2 bytes
+--       2 the field of the session, s: and 16 bytes: session.lua. Behind it, if these are in place of other
+--         bookings, 32 digits that name who asks, and of each other booking its slot in 8 bytes, its ID and its
+--         holder, 32 digits each, and the account and the entry behind their lengths in 2 bytes
 --       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES SET', in one argument as
 --         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
 --         account: see store.IndexUnits; between commas the accounts of it that must not be charged; how

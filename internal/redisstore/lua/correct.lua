@@ -7,13 +7,13 @@
 --         the entry
 --         its slot
 --         when the call left; '' for its slot
---         the units of the account, and of each shared one, and behind a comma each those of each meter, in the order of
---         the entry
+--         the units of the account, and of each shared one, and behind a comma each those of each meter, in the
+--         order of the entry
 -- returns of each the slot and the entry that it has now
 --
--- What the booking has become is known by its ID: to correct it twice alike is to correct it once. Where all is counted as
--- the entry says, and at the same slot, only the difference is taken back or added. Otherwise the booking is taken back and
--- what was spent is recorded.
+-- What the booking has become is known by its ID: to correct it twice alike is to correct it once. Where all is
+-- counted as the entry says, and at the same slot, only the difference is taken back or added. Otherwise the
+-- booking is taken back and what was spent is recorded.
 
 local CORRECTED = 'corrected '
 local now = forwardClock(ARGV[1])

@@ -97,8 +97,8 @@ local function noteAgain(account, slot, part, other)
   account.fields.again, account.dirty.again, account.fresh = '1', true, true
 end
 
--- setUnits makes a part of an entry, which must be counted as this, one of so many units, of which there were some before. It
--- returns the part as it is then, and whether anything is free that was not.
+-- setUnits makes a part of an entry, which must be counted as this, one of so many units, of which there were
+-- some before. It returns the part as it is then, and whether anything is free that was not.
 local function setUnits(account, queue, slot, part, units)
   local scopes, at, less, more = scopesOf(queue), 1, part.cost - units, {}
   local number = part.number

@@ -247,8 +247,8 @@ local function writeOpened(opened)
   end
 end
 
--- announceFreed tells callers that wait which accounts have room again, and more of that: 'now', if it is since units of what has left
--- are free; or who knows it already.
+-- announceFreed tells callers that wait which accounts have room again, and more of that: 'now', if it is since
+-- units of what has left are free; or who knows it already.
 local function announceFreed(opened, more)
   for id, account in pairs(opened) do
     if account then
