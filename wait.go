@@ -163,8 +163,10 @@ func (w *waiter) charge() (err error) {
 		}
 		guessed := w.options != nil && w.options.mayHaveMore
 		if w.units, err = w.accounts.UnitsOf(w.has, w.Cost, guessed); guessed || w.kind != "" {
-			for i := range w.units { // a guess is no reason to refuse a request for ever
-				w.units[i] = min(w.units[i], int(w.accounts.MeterLimitSet(i).MaxCost(w.accounts.RelevantScopes(w.scopes))))
+			for i, n := range w.units { // a guess is no reason to refuse a request for ever
+				if n > 1 {
+					w.units[i] = min(n, int(w.accounts.MeterLimitSet(i).MaxCost(w.accounts.RelevantScopes(w.scopes))))
+				}
 			}
 		}
 	}
