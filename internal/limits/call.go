@@ -38,9 +38,9 @@ func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, w
 			k.readOf(ctx, &of, own, where, false)
 		}
 	}
-	account, known := c.Account, false
-	if apart, known = k.readOf(ctx, c, windows, where, costs); !known {
-		account, _ = k.understand(account)
+	apart, known := k.readOf(ctx, c, windows, where, costs)
+	if !known {
+		account, _ := k.understand(c.Account)
 		if n := observe.Unclear(windows, account.WithoutMargin); n > 0 && k.reconcilerFor(account).unclear.Swap(n) != n {
 			k.Owner.Unclear(account.ID, int(n), account.WithoutMargin)
 		}
@@ -71,7 +71,7 @@ func (k *Keeper) readOf(ctx context.Context, c *Call, windows []provider.Window,
 }
 
 // windowsOf returns the windows of what a meter counts, as those of a meter, which counts nothing else. A window of a unit has its
-// name, or counts it and has none: of tokens there may be several. One of a part of the API is what is counted per key: a provider
+// name or, if none has, counts it: of tokens there may be several. One of a part of the API is what is counted per key: a provider
 // may count several values together, as Discord does the routes of a bucket, and then each of their meters follows.
 func windowsOf(windows []provider.Window, m *Meter) (of []provider.Window) {
 	named := slices.ContainsFunc(windows, func(w provider.Window) bool { return w.Unit != "" && w.Name == m.Unit })

@@ -55,7 +55,7 @@ type search[W any, S Slot] struct {
 	failed int                  // that found nothing
 	missed bool                 // one of this round found nothing
 	over   bool                 // nothing more is looked for
-	first  bool                 // by the first callers, also of few lines
+	first  bool                 // by those with the first slots, also of few lines
 }
 
 const (
@@ -193,7 +193,7 @@ func (x *Exchange[W, S]) step() {
 func (x *Exchange[W, S]) next(now time.Time) time.Time {
 	s := &x.search
 	for s.open == 0 {
-		offer, room := x.due(now)
+		offer, room := x.due()
 		switch {
 		case s.round == 0 && !x.nowAt.IsZero() && !x.nowAt.After(now):
 			*s = search[W, S]{first: true, round: 1}
@@ -236,13 +236,11 @@ func earliest(all ...time.Time) (first time.Time) {
 }
 
 // due returns when callers look for what others have left, and for room that lines have; zero: they do not.
-func (x *Exchange[W, S]) due(now time.Time) (offer, room time.Time) {
+func (x *Exchange[W, S]) due() (offer, room time.Time) {
 	offer = x.offerAt
 	switch {
-	case len(x.room) == 0:
+	case len(x.room) == 0 || !x.many(): // a few lines fill it at once
 		return offer, time.Time{}
-	case !x.many():
-		return offer, now
 	case !x.urgent:
 		offer = time.Time{}
 	}

@@ -55,16 +55,15 @@ func spentBy(one *booking, r store.CorrectRequest) []int64 {
 
 // correct makes a booking one that left at a slot and has spent so much. A booking that is gone is recorded.
 func (b *budget) correct(one *booking, charged string, gone bool, slot int64, spent []int64, now int64) {
-	accounts := make([]*account, len(spent))
+	accounts, counted := make([]*account, len(spent)), make([]bool, len(spent))
 	again := gone || slot != one.slot
-	counted := func(i int) bool {
-		return !gone && one.parts[i].cost > 0 && one.number <= b.number && accounts[i].counts(one, one.parts[i])
-	}
 	for i, id := range one.charged(charged) {
-		if accounts[i] = b.accounts[id]; accounts[i] != nil && accounts[i].limits == nil {
-			accounts[i] = nil
+		a := b.accounts[id]
+		if a == nil || a.limits == nil {
+			continue
 		}
-		again = again || accounts[i] != nil && spent[i] > 0 && !counted(i)
+		accounts[i], counted[i] = a, !gone && one.parts[i].cost > 0 && one.number <= b.number && a.counts(one, one.parts[i])
+		again = again || spent[i] > 0 && !counted[i]
 	}
 	var free []string
 	beside, before := besideIn(one.queue), *one
@@ -81,14 +80,12 @@ func (b *budget) correct(one *booking, charged string, gone bool, slot int64, sp
 			continue
 		}
 		freed := false
-		was := *p
-		isCounted := !gone && was.cost > 0 && before.number <= b.number && a.counts(&before, was)
-		if isCounted && (!again || spent[i] == 0) {
+		if counted[i] && (!again || spent[i] == 0) {
 			freed = a.change(&before, p, spent[i], now)
 		} else {
-			if isCounted {
+			if counted[i] {
+				freed = before.slot >= now || spent[i] < p.cost
 				a.change(&before, p, 0, now)
-				freed = before.slot >= now || spent[i] < was.cost
 			}
 			c := a.open(a.limits, now)
 			*p = part{logged: c.set.HasLog()}

@@ -140,11 +140,8 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	released := b.all.released(now)
 	best, err := b.choose(&r, l, index, max(released, now+r.AskLead().Microseconds()), now)
 	b.seen = max(b.seen, now)
-	if r.Instead != nil && (err != nil || r.MaxWait != store.Forever || best.slot < r.Instead.Booking.Slot.UnixMicro()) {
-		one, _ := parseEntry(r.Instead.Booking.Entry, r.Instead.Booking.Slot)
-		defer b.announceFreed(one.charged(r.Instead.Booking.Account), false, r.Instead.By)
-	}
 	if err != nil {
+		b.announceInstead(r.Instead)
 		return store.Booking{}, err
 	}
 	own := best.transactions[0]
@@ -179,6 +176,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	if index != nil {
 		index.update(s.work.scores)
 	}
+	if r.Instead != nil && (!answer.Booked || answer.Slot.Before(r.Instead.Booking.Slot)) {
+		b.announceInstead(r.Instead)
+	}
 	return answer, nil
 }
 
@@ -189,6 +189,14 @@ func (b *budget) cancelInstead(instead *store.Booking, clock reading) error {
 		b.cancel(&one, instead.Account, clock.now)
 	}
 	return err
+}
+
+// announceInstead tells those who wait of the room of a booking in whose place none was made, or an earlier one; nil: there is none.
+func (b *budget) announceInstead(r *store.CancelRequest) {
+	if r != nil {
+		one, _ := parseEntry(r.Booking.Entry, r.Booking.Slot)
+		b.announceFreed(one.charged(r.Booking.Account), false, r.By)
+	}
 }
 
 // Cancel implements [store.Store].

@@ -869,7 +869,9 @@ end
 local function cancelInstead(all, now)
   local opened, before = {}, work
   for _, one in ipairs(all) do
-    call('ZREM', heldKey(one.holder), heldMember(one.id, one.accountID, one.entry))
+    if string.find(one.holder, '[^0]') then
+      call('ZREM', heldKey(one.holder), heldMember(one.id, one.accountID, one.entry))
+    end
     if call('SET', base .. ':id:' .. one.id, 'cancelled', 'PX', REMEMBER, 'NX') then
       cancelEntry(opened, one.entry, one.accountID, one.slot, now)
     end

@@ -46,26 +46,25 @@ local function correct(first)
 
   local queue, parts = parse(entry)
   local spent, ids, beside = readSpent(ARGV[first + 5], queue), chargedBy(queue, accountID), besideIn(queue)
-  local again = gone or left ~= at
+  local again, counted = gone or left ~= at, {} -- each part as it is counted
   for i, id in ipairs(ids) do
     local part = parts[i]
     if opened[id] == nil and (spent[i] > 0 or part.cost > 0) then
       opened[id] = openOwn(id, now) or false
     end
-    local counted = opened[id] and part.cost > 0 and countedAs(opened[id], queue, at, part)
-    again = again or opened[id] and spent[i] > 0 and not counted
+    counted[i] = opened[id] and not gone and part.cost > 0 and countedAs(opened[id], queue, at, part)
+    again = again or opened[id] and spent[i] > 0 and not counted[i]
   end
 
   local becomes = {}
   for i, id in ipairs(ids) do
-    local account, part, units, free = opened[id], parts[i], spent[i], false
-    local counted = account and not gone and part.cost > 0 and countedAs(account, queue, at, part)
+    local account, part, units, free = opened[id], counted[i], spent[i], false
     becomes[i] = NOTHING
-    if counted and (not again or units == 0) then
-      becomes[i], free = setUnits(account, queue, at, counted, units)
+    if part and (not again or units == 0) then
+      becomes[i], free = setUnits(account, queue, at, part, units)
     else
-      if counted then
-        setUnits(account, queue, at, counted, 0)
+      if part then
+        setUnits(account, queue, at, part, 0)
         findEdge(account)
         free = at >= now or units < part.cost
       end
