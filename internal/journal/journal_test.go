@@ -65,7 +65,8 @@ func TestAnyHistory(t *testing.T) {
 					j.Cancel(journal.Cancelled[account]{Slot: b.slot, Entry: b.entry, Charges: b.charges()})
 				}
 			default:
-				b := &booked{slot: now.Add(time.Duration(r.IntN(3000)) * time.Millisecond), at: now, units: map[account]int{}, entry: fmt.Sprint(n % 3)}
+				// An entry tells bookings apart, but for those of one batch that are alike: they were booked at one instant.
+				b := &booked{slot: now.Add(time.Duration(r.IntN(3000)) * time.Millisecond), at: now, units: map[account]int{}, entry: fmt.Sprint("of ", n)}
 				if r.IntN(4) == 0 {
 					b.at = time.Time{}
 				}
@@ -78,8 +79,11 @@ func TestAnyHistory(t *testing.T) {
 						beside = append(beside, journal.Charge[account]{Account: o, Units: b.units[o]})
 					}
 				}
-				j.Add(own, beside, &store.Booking{Slot: b.slot, Now: now, Cost: b.units[own], Entry: b.entry}, b.at)
-				all = append(all, b)
+				for range 1 + r.IntN(3)/2 {
+					j.Add(own, beside, &store.Booking{Slot: b.slot, Now: now, Cost: b.units[own], Entry: b.entry}, b.at)
+					twin := *b
+					all = append(all, &twin)
+				}
 			}
 		}
 		want := func(wanted func(*booked) bool) map[account]map[string]int {
