@@ -25,10 +25,10 @@ const (
 )
 
 // A Limit is at most Max units of cost in any Window, counted as Algorithm
-// says. A limit is a value: copy it freely.
+// says; or, with InFlight, at most so many calls at once. A limit is a value: copy it freely.
 type Limit struct {
 	// Max is how many units of cost a window holds; a call costs one unit unless it says
-	// otherwise. Required: from 1 to 10^12, or to 2^30 - 1 if an int has 32 bits.
+	// otherwise. Required without InFlight: from 1 to 10^12, or to 2^30 - 1 if an int has 32 bits.
 	Max int
 	// Window is how long a unit counts. Required: from a millisecond to 366 days, in whole
 	// microseconds.
@@ -62,6 +62,11 @@ type Limit struct {
 	// FirstUse says, for FixedWindow, that a window begins with the first call
 	// after the last one ended, or when a budget's Reset says so. Zero: by the clock.
 	FirstUse bool
+
+	// InFlight is how many calls may be on their way at once, at most 10^6: from when they are sent until the body of the response is
+	// closed, or ration.Grant.Done is called, whatever they cost. Such a limit has a Scope and Per, and nothing else, and stands
+	// beside one of calls in a Window. Zero: the limit is of a Window.
+	InFlight int
 
 	// Margin is what is kept free around a window, because the provider
 	// counts a call when it arrives. Zero: the budget's Margin; to a store, none.
@@ -99,6 +104,8 @@ func (l Limit) Using(a Algorithm) Limit {
 //	5000/h:fixed-window,first-use
 //	30/m:fixed-window,scope=search
 //	90000/m:unit=tokens
+//	100/inflight
+//	4/inflight:per=model
 func Parse(s string) (Limit, error) {
 	text, more, _ := strings.Cut(s, ":")
 	count, window, found := strings.Cut(strings.TrimSpace(text), "/")
@@ -109,11 +116,15 @@ func Parse(s string) (Limit, error) {
 	if err != nil {
 		return Limit{}, fmt.Errorf("ration: limit %q: %q is not a whole number of calls", s, count)
 	}
-	w, err := parseWindow(strings.TrimSpace(window))
-	if err != nil {
-		return Limit{}, fmt.Errorf("ration: limit %q: %q is not a window: write a duration such as 1h, 15m or 10s", s, window)
+	l := Limit{InFlight: n}
+	if strings.TrimSpace(window) != inFlight {
+		l = Limit{Max: n}
+		if l.Window, err = parseWindow(strings.TrimSpace(window)); err != nil {
+			return Limit{}, fmt.Errorf("ration: limit %q: %q is not a window: write a duration such as 1h, 15m or 10s, or inflight", s, window)
+		}
+	} else if n < 1 {
+		return Limit{}, fmt.Errorf("ration: limit %q: InFlight is %d: it must be at least 1", s, n)
 	}
-	l := Limit{Max: n, Window: w}
 	if len(text) < len(s) {
 		if err := l.parseMore(more); err != nil {
 			return Limit{}, fmt.Errorf("ration: limit %q: %w", s, err)
@@ -124,6 +135,9 @@ func Parse(s string) (Limit, error) {
 	}
 	return l, nil
 }
+
+// inFlight stands in place of a window.
+const inFlight = "inflight"
 
 // parseMore reads what stands behind the colon.
 func (l *Limit) parseMore(text string) (err error) {
@@ -191,9 +205,16 @@ func parseWindow(s string) (time.Duration, error) {
 // String returns the limit as [Parse] reads it.
 func (l Limit) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d/%s", l.Max, shortly(l.Window))
-	if l == (Limit{Max: l.Max, Window: l.Window}) {
+	if l.InFlight != 0 {
+		fmt.Fprintf(&b, "%d/%s", l.InFlight, inFlight)
+	} else {
+		fmt.Fprintf(&b, "%d/%s", l.Max, shortly(l.Window))
+	}
+	if l == (Limit{Max: l.Max, Window: l.Window, InFlight: l.InFlight}) {
 		return b.String()
+	}
+	if l == (Limit{InFlight: l.InFlight, Scope: l.Scope}) && l.InFlight != 0 {
+		return b.String() + ":scope=" + l.Scope
 	}
 	var parts []string
 	if l.Algorithm != SlidingLog || l.Unit == "" && l.Per == "" {
@@ -288,10 +309,13 @@ func Join(limits []Limit) string {
 	return strings.Join(all, " and ")
 }
 
-// Capacity returns how many units the limit lets leave at once after a rest: Max, or Burst
-// of GCRA.
+// Capacity returns how many units the limit lets leave at once after a rest: Max, Burst
+// of GCRA, or InFlight.
 func (l Limit) Capacity() int {
-	if l.Algorithm == GCRA {
+	switch {
+	case l.InFlight > 0:
+		return l.InFlight
+	case l.Algorithm == GCRA:
 		return l.BurstOrDefault()
 	}
 	return l.Max

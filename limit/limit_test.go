@@ -42,6 +42,9 @@ func TestParseLimitReadsLimitsAsPeopleWriteThem(t *testing.T) {
 		{"1/1500us", ration.Limit{Max: 1, Window: 1500 * time.Microsecond}},
 		{fmt.Sprintf("%d/1h", limit.MaxUnits), ration.PerHour(limit.MaxUnits)},
 		{"  5000 / 1h\n", ration.PerHour(5000)},
+		{"100/inflight", ration.Limit{InFlight: 100}},
+		{" 3 / inflight:scope=search", ration.Limit{InFlight: 3, Scope: "search"}},
+		{"4/inflight:per=model,scope=search", ration.Limit{InFlight: 4, Per: "model", Scope: "search"}},
 		{"90000/1m:unit=tokens", ration.Limit{Max: 90_000, Window: time.Minute, Unit: "tokens"}},
 		{"900/m:fixed-window,unit=points,scope=rest", ration.Limit{Max: 900, Window: time.Minute, Unit: "points", Scope: "rest", Algorithm: ration.FixedWindow}},
 	} {

@@ -14,6 +14,14 @@ import (
 // the field.
 func (l Limit) Validate() error {
 	switch {
+	case l.InFlight < 0 || l.InFlight > mostInFlight:
+		return fmt.Errorf("InFlight is %d: it must be from 1 to %d, or 0 of a limit with a Window", l.InFlight, mostInFlight)
+	case l.InFlight > 0 && l != Limit{InFlight: l.InFlight, Scope: l.Scope, Per: l.Per}:
+		return errors.New("InFlight is set beside fields of another limit: such a limit has a Scope and Per, and nothing else")
+	case l.InFlight > 0:
+		l.Max, l.Window = 1, minWindow // which it has not
+	}
+	switch {
 	case l.Max < 1:
 		return fmt.Errorf("Max is %d: it must be at least 1", l.Max)
 	case l.Max > MaxUnits:
@@ -65,6 +73,9 @@ func (l Limit) validateAlgorithm() error {
 	return nil
 }
 
+// mostInFlight bounds InFlight.
+const mostInFlight = 1_000_000
+
 // ValidScope reports whether a scope is 1 to 32 letters, digits, '-', '_' and '.'.
 func ValidScope(s string) bool {
 	if s == "" || len(s) > 32 {
@@ -81,8 +92,8 @@ func ValidUnit(s string) bool { return ValidScope(s) && !strings.Contains(s, "."
 // maxPer bounds Per and Unit together: a store has them, and a digest of the value, in the name of what counts them.
 const maxPer = 20
 
-// Split returns the limits that count the cost of all requests, and the others, which count other units or each value of Per by
-// itself, in their order.
+// Split returns the limits that count the cost of all requests, and the others, which count other units, calls in flight, or each value
+// of Per by itself, in their order.
 func Split(limits []Limit) (cost, others []Limit) {
 	if !slices.ContainsFunc(limits, func(l Limit) bool { return !l.countsCost() }) {
 		return limits, nil
@@ -97,7 +108,7 @@ func Split(limits []Limit) (cost, others []Limit) {
 	return cost, others
 }
 
-func (l Limit) countsCost() bool { return l.Unit == "" && l.Per == "" }
+func (l Limit) countsCost() bool { return l.Unit == "" && l.Per == "" && l.InFlight == 0 }
 
 // ErrNone is what Validate returns if there is no limit.
 var ErrNone = errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
@@ -119,6 +130,12 @@ func Validate(limits []Limit) error {
 			return fmt.Errorf("limit %d: %w", i+1, err)
 		}
 		for j, o := range limits[:i] {
+			if o.InFlight > 0 && l.InFlight > 0 {
+				if o.InFlight = l.InFlight; o == l {
+					return fmt.Errorf("limits %d and %d differ in nothing but InFlight: keep the smaller", j+1, i+1)
+				}
+				continue
+			}
 			if o.Max, o.Margin, o.Burst = l.Max, l.Margin, l.Burst; o == l && !l.Algorithm.IsLog() {
 				return fmt.Errorf("limits %d and %d differ in nothing but Max: keep the smaller", j+1, i+1)
 			}

@@ -31,6 +31,8 @@ type Description struct {
 	Quarantined []Quarantine
 	// Spent are the pauses of windows that are spent, as the provider says: nothing was refused.
 	Spent []Pause
+	// Permits are those of each limit of calls in flight that is in use, in the order of the names.
+	Permits []Permits
 	// Workers are those that named themselves: see [StatusRequest]. The one that was heard
 	// of last comes last.
 	Workers []Worker

@@ -143,17 +143,24 @@ func Covers(scope, scopes string) bool {
 
 const wordsPerLimit = 7
 
+// inFlightUnit stands for the unit of a limit of calls in flight. No unit is called so.
+const inFlightUnit = "!"
+
 // EncodeLimits returns the limits as a text, which is equal for equal limits: each is MAX
 // WINDOW MARGIN CODE EXTRA SCOPE ZONE, separated by spaces, with durations in
 // microseconds and defaults filled in. CODE is the algorithm's. EXTRA is GCRA's
 // burst or the length of SubWindows' sub-windows, or 0. SCOPE and ZONE are '-' if there
 // is none, and ZONE is '*' for FirstUse. A limit with a Unit or with Per, which only the budget's card has, has them behind
-// SCOPE: "search@tokens/route", "-@/route". A store that keeps limits can keep them so.
+// SCOPE: "search@tokens/route", "-@/route". One of calls in flight, likewise, has the number as MAX, a WINDOW of a millisecond, and
+// '!' as its Unit. A store that keeps limits can keep them so.
 func EncodeLimits(limits []limit.Limit) string {
 	var b strings.Builder
 	for i, l := range limits {
 		if i > 0 {
 			b.WriteByte(' ')
+		}
+		if l.InFlight > 0 {
+			l = limit.Limit{Max: l.InFlight, Window: time.Millisecond, Unit: inFlightUnit, Scope: l.Scope, Per: l.Per}
 		}
 		extra := int64(0)
 		switch l.Algorithm {
@@ -224,6 +231,9 @@ func ParseLimits(text string) ([]limit.Limit, error) {
 			l.FirstUse = true
 		default:
 			l.Zone = one[6]
+		}
+		if l.Unit == inFlightUnit {
+			l = limit.Limit{InFlight: l.Max, Scope: l.Scope, Per: l.Per}
 		}
 		limits = append(limits, l)
 	}

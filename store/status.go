@@ -222,6 +222,8 @@ type StatusRequest struct {
 	Worker string
 	// Load is what the worker's callers do now, which a [Worker] of a [Description] tells. Without a Worker it is ignored.
 	Load Load
+	// Permits are what the worker says of its calls in flight. Without a Worker there are none.
+	Permits []PermitRequest
 	// Known is the Version of the Status that the caller has, if it needs only what has
 	// changed since: see [Status.Since]. Zero: it has none, and needs all.
 	Known int64
@@ -239,6 +241,14 @@ func (r StatusRequest) Validate() error {
 	}
 	if len(r.Load.Waiting) > 32 {
 		return fmt.Errorf("ration: StatusRequest.Load has callers that wait for %d reasons: at most 32 are allowed", len(r.Load.Waiting))
+	}
+	if len(r.Permits) > MaxPermitRequests || len(r.Permits) > 0 && r.Worker == "" {
+		return fmt.Errorf("ration: StatusRequest.Permits has %d requests of worker %q: at most %d are allowed, and none without a worker", len(r.Permits), r.Worker, MaxPermitRequests)
+	}
+	for i := range r.Permits {
+		if err := r.Permits[i].validate(); err != nil {
+			return err
+		}
 	}
 	if r.Known < 0 {
 		return fmt.Errorf("ration: StatusRequest.Known is %d: it must not be negative", r.Known)
@@ -287,6 +297,8 @@ type Status struct {
 	// need not tell them: if NewestCard has grown, and no card has that version, callers ask for the card of each account for
 	// which they wait.
 	Cards []AccountCard
+	// Permits are what the worker may use from now on, in the order of its requests.
+	Permits []Permits
 	// Resumed are the resumptions of the last day, in the order in which they were made; of one
 	// account or token the last one. They ended none of Pauses and Quarantined, which are in force.
 	Resumed []Resumption

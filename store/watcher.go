@@ -23,6 +23,9 @@ type News struct {
 	// Account is the ID of an account that may have an earlier slot for callers that wait, because
 	// bookings were cancelled or corrected. Empty: none has.
 	Account string
+	// Permits names a limit of calls in flight of which workers want more than there are, or some are free: who waits for one of them
+	// asks again, and who has some that it does not use tells so. Empty: there is none.
+	Permits string
 	// By is who has given the slots back, as BookRequest.Instead has it. Zero: it was not said.
 	By BookingID
 	// Now is set if units of calls that have left are free: there is room from now on, but not beside the slots that were booked

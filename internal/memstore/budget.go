@@ -25,7 +25,8 @@ type budget struct {
 	changes  changes
 	watchers []*watcher
 	done     doneIDs
-	work     *buffers // the store's
+	permits  map[string]*permits // by the name of the limit
+	work     *buffers            // the store's
 }
 
 // account returns what is kept of an account.

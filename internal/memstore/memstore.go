@@ -330,8 +330,14 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	now := s.clock(r.Now).now
 	status := store.Status{Now: time.UnixMicro(now)}
 	b := s.budgets[r.Budget]
+	if b == nil && len(r.Permits) > 0 {
+		b = s.budget(r.Budget)
+	}
 	if b == nil {
 		return status, nil
+	}
+	for i := range r.Permits {
+		status.Permits = append(status.Permits, b.share(r.Worker, &r.Permits[i], now))
 	}
 	status.Version, status.Revision, status.Card, status.NewestCard = b.version, b.revision, b.card, b.newest
 	if r.Known <= b.version {

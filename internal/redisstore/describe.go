@@ -91,6 +91,7 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 			}
 			d.Workers = append(d.Workers, one)
 		}
+		reply.permits(d)
 		var part []store.DescribedAccount
 		for reply.rest != "" {
 			id, limits, label, why := reply.name(), reply.name(), reply.name(), reply.name()
@@ -120,8 +121,24 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 			}
 		}
 	}
+	slices.SortFunc(d.Permits, func(a, b store.Permits) int { return strings.Compare(a.Limit, b.Limit) })
 	slices.SortFunc(d.Accounts, func(a, b store.DescribedAccount) int { return strings.Compare(a.Account, b.Account) })
 	return nil
+}
+
+// permits reads those of all limits of calls in flight.
+func (r *reply) permits(d *store.Description) {
+	var count [1]int64
+	r.numbers(count[:])
+	for range count[0] {
+		if r.err != nil {
+			return
+		}
+		one, n := store.Permits{Limit: r.name(), Label: r.name()}, [3]int64{}
+		r.numbers(n[:])
+		one.Share, one.Used, one.Max = toInt(n[0]), toInt(n[1]), toInt(n[2])
+		d.Permits = append(d.Permits, one)
+	}
 }
 
 // describedAccount returns an account with its effective limits, of which nothing is used yet.

@@ -19,6 +19,7 @@ var luaFiles embed.FS
 type script struct {
 	name     string
 	accounts bool // it reads accounts
+	permits  bool // it reads permits
 	front    bool // lua/front.lua stands before all, and answers what it can
 }
 
@@ -36,10 +37,10 @@ var (
 	holdScript     = sync.OnceValue(func() *redis.Script { return script{name: "hold", accounts: true}.with(allAlgorithms) })
 	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
 	resumeScript   = sync.OnceValue(func() *redis.Script { return script{name: "resume", accounts: true}.with(allAlgorithms) })
-	describeScript = sync.OnceValue(func() *redis.Script { return script{name: "describe"}.with(0) })
+	describeScript = sync.OnceValue(func() *redis.Script { return script{name: "describe", permits: true}.with(0) })
 	cardScript     = sync.OnceValue(func() *redis.Script { return script{name: "card", accounts: true}.with(allAlgorithms) })
 	labelScript    = sync.OnceValue(func() *redis.Script { return script{name: "label"}.with(0) })
-	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
+	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status", permits: true}.with(0) })
 )
 
 // parts are the files of the algorithms, in their order in the scripts: those of the general path, of which
@@ -91,6 +92,9 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 				files = append(files, p.files...)
 			}
 		}
+	}
+	if s.permits {
+		files = append(files, "permits")
 	}
 	// What is defined in a function that is not called costs nothing.
 	source := "local function general()\n" + luaSource(append(files, s.name)...) + "end\nreturn general()\n"

@@ -74,7 +74,11 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err != nil {
 		return store.Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker, r.Known, load})
+	args := []any{micros(r.Now), r.Worker, r.Known, load}
+	for _, p := range r.Permits {
+		args = append(args, p.Limit, p.Max, p.Used, p.Wanted, p.Refused, p.Label)
+	}
+	reply, err := s.run(ctx, "status", statusScript(), r.Budget, args)
 	if err != nil {
 		return store.Status{}, err
 	}
@@ -86,6 +90,11 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	if reply.err == nil {
 		status.Card = reply.card()
+	}
+	for _, asked := range r.Permits {
+		var n [4]int64
+		reply.numbers(n[:])
+		status.Permits = append(status.Permits, store.Permits{Limit: asked.Limit, Label: asked.Label, Share: toInt(n[0]), Max: toInt(n[1]), Used: toInt(n[2]), Short: n[3] > 0})
 	}
 	for reply.rest != "" {
 		name := reply.name()
@@ -308,9 +317,12 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 	return pubsub.Subscribe(ctx, channels...)
 }
 
-// parseNews reads what the scripts publish: a version, or an account that has room. The zero News is of a
+// parseNews reads what the scripts publish: a version, an account that has room, or a limit of which permits are wanted. The zero News is of a
 // message that this version of the store does not know.
 func parseNews(message string) (news store.News) {
+	if limit, wanted := strings.CutPrefix(message, "permits "); wanted {
+		return store.News{Permits: limit}
+	}
 	if account, free := strings.CutPrefix(message, "free "); free {
 		account, more, _ := strings.Cut(account, " ")
 		news = store.News{Account: account, Now: more == "now"}

@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // or StreamLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	rules := slices.Concat(bookingRules, cancelRules, correctRules, accountRules, recordRules, reconcileRules, pauseRules, keyRules, resumeRules, usageRules, resetRules,
-		boundRules, argumentRules, optionRules, countingRules, concurrencyRules, watchRules, holdRules, cardRules)
+		boundRules, argumentRules, optionRules, countingRules, concurrencyRules, watchRules, holdRules, cardRules, permitRules)
 	for _, r := range rules {
 		t.Run(r.title, func(t *testing.T) { r.check(newHarness(t, open(t), log)) })
 	}

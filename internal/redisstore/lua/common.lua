@@ -30,6 +30,7 @@
 --                                  :QUEUE behind it, that of another queue
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:loads          hash    what the callers of a WORKER did then, as JSON, for people
+--   KEYS[1]:permits        zset    the limits of calls in flight; :permits:LIMIT hash: permits.lua
 --   KEYS[1]:holders        zset    HOLDER, score = when it was last heard of, or 0: it is given
 --                                  up; and three others: hold.lua
 --   KEYS[1]:held:HOLDER    zset    its bookings to come: ID, account, entry, score = slot

@@ -3,7 +3,9 @@
 --
 -- ARGV  1 where the list of accounts goes on, as the reply before has it; 0 for its beginning
 -- returns numbers: where it goes on next, 0 if that was all; how many workers there are. Then
---         for each of them its name, when it was last heard of, and what its callers did then; and
+--         for each of them its name, when it was last heard of, and what its callers did then; then how many limits of
+--         calls in flight are in use, and of each its name, its label, the shares of all workers, how many calls are in
+--         flight, and the limit in force; and
 --         for each account its ID, and its effective limits, its label and why they are as its hash
 --         has them, empty if there is none. An account may be told twice.
 
@@ -22,6 +24,7 @@ for i = 1, #workers, 2 do
   local load = call('HGET', base .. ':loads', workers[i]) or ''
   reply[#reply + 1] = named(workers[i]) .. encode(workers[i + 1]) .. named(load)
 end
+reply[#reply + 1] = at == 0 and tellPermits(clock('', readState().offset)) or encode(0)
 for i = 1, #found[2], 2 do
   local accountID = string.sub(found[2][i], 3)
   local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label', 'why')

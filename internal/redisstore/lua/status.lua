@@ -4,12 +4,16 @@
 --       2 the worker that asks, which is then counted for a minute; '' for none
 --       3 the version that the worker knows; 0 for none
 --       4 what its callers do, for people; '{}' if nothing
+--       5 and on: for each limit of calls in flight that the worker asks permits of, its name, the limit, how many
+--         calls of the worker are in flight, how many it wants, how many were refused, and its label
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
 --         workers there are, the highest revision, the version of the newest card of an account, since which
 --         version pauses are told, or
 --         0 for all, 1 if there are more of them: the version is then that of the last
 --         one, and 1 if a worker that knows none finds the keys of ration:v1; and the budget's card, its
---         limits with their edition and why they are. Then for each pause, in the order
+--         limits with their edition and why they are. Then for each limit of calls in flight that was named the
+--         worker's share, the limit in force, how many calls are in flight, and 1 if workers want more. Then for each
+--         pause, in the order
 --         in which they changed, the account's name, and the numbers when it
 --         ends and how far apart slots are, and its cause, as pause.lua has them; and likewise for what
 --         was ended, and for 'card:ACCOUNT', an account's card that was changed, with its limits and their
@@ -22,6 +26,18 @@ local now = clock(ARGV[1], readState().offset)
 local known = tonumber(string.match(ARGV[3], '^%d+$'))
 if bad or not known then
   return redis.error_reply(bad or 'ERR ration: the known version is no number')
+end
+local asked = {}
+for i = 5, #ARGV, 6 do
+  local one = {limit = ARGV[i], label = ARGV[i + 5]}
+  one.max = whole(ARGV[i + 1], 'a limit of calls in flight', 1, COSTLIEST)
+  one.used = whole(ARGV[i + 2], 'the number of calls in flight', 0, COSTLIEST)
+  one.wanted = whole(ARGV[i + 3], 'the number of permits that are wanted', 0, COSTLIEST)
+  one.refused = whole(ARGV[i + 4], 'the number of calls that were refused', 0, COSTLIEST)
+  if bad then
+    return redis.error_reply(bad)
+  end
+  asked[#asked + 1] = one
 end
 local workers, loads = base .. ':workers', base .. ':loads'
 if ARGV[2] ~= '' then
@@ -55,6 +71,9 @@ local reply = {encode(now), encode(more and changes[2 * MOST] or current), encod
   encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(kept[3] or 0), encode(known),
   encode(more and 1 or 0), encode(old and 1 or 0),
   named(kept[4]), named(kept[5])}
+for _, one in ipairs(asked) do
+  reply[#reply + 1] = givePermits(ARGV[2], one.limit, one.max, one.used, one.wanted, one.refused, one.label, now)
+end
 for i = 1, #changes, 2 do
   local name = changes[i]
   local ends = pausedUntil(name)

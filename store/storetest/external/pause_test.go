@@ -182,6 +182,12 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	defer s.mu.Unlock()
 	all := store.Status{Now: time.UnixMicro(now), Version: b.version, Revision: b.revision, Card: b.card, NewestCard: b.newest}
+	for _, asked := range r.Permits {
+		if b.permits[asked.Limit] == nil {
+			b.permits[asked.Limit] = new(permits)
+		}
+		all.Permits = append(all.Permits, b.permits[asked.Limit].permit(r.Worker, asked, now))
+	}
 	if r.Known <= b.version {
 		all.Since = r.Known
 	}

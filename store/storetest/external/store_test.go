@@ -49,6 +49,7 @@ type budget struct {
 	resumed     map[store.Resumption]ending // without At
 	bookings    map[store.BookingID]*booking
 	recorded    map[store.BookingID]time.Time
+	permits     map[string]*permits
 	charged     map[string]string // the account that was charged last, by listKey
 }
 
@@ -79,7 +80,7 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	if b == nil {
 		b = &budget{
 			accounts: make(map[string]*account), pauses: make(map[store.Pause]ending), quarantines: make(map[store.Quarantine]ending),
-			resumed:  make(map[store.Resumption]ending),
+			resumed:  make(map[store.Resumption]ending), permits: make(map[string]*permits),
 			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time), charged: make(map[string]string),
 		}
 		if s.budgets == nil {
