@@ -16,6 +16,7 @@ import (
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/limits"
+	"github.com/ration-go/ration/internal/permits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -134,6 +135,9 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	r.Units = w.units
+	if w.accounts.TakesPermits && w.pool != nil {
+		r.Excluded = w.withoutBusy()
+	}
 	w.accounts.Rules.Stamp(r)
 }
 
@@ -203,6 +207,7 @@ type booked struct {
 	total    int64           // Booking.Total
 	now      time.Time       // the store's clock when it was booked
 	soonest  time.Time       // the earliest instant of this process's clock that may be the slot; zero: the store is in it
+	held     *permits.Held   // what the call has of limits of calls in flight; nil: nothing
 	units    []int           // what the meters of the account are charged with
 	offline  bool            // booked while the store was down: only this worker knows of it
 	holder   store.BookingID // as which the store was told of the booking, which waits; zero: it was not
@@ -273,6 +278,9 @@ func (g *Grant) cancelSoon() {
 func (b *Budget) cancel(ctx context.Context, all ...*Grant) error {
 	gone := make([]durable.Cancelled[*limits.Account], len(all))
 	for i, g := range all {
+		if g.held != nil {
+			g.held.Return()
+		}
 		gone[i] = durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline, Replaced: g.replaced}
 		if g.account != nil && g.accounts != nil && !b.durable.Local {
 			gone[i].Charges = g.charges()

@@ -114,7 +114,7 @@ type Budget struct {
 	lines    lines         // the callers that wait
 	holds    holding.Holds // their slots, as far as the store is told of them
 	waking   lead.Wake
-	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	waiting  [rationtrace.Concurrency + 1]atomic.Int64 // callers, by reason
 	spent    spent
 	used     estimate.Estimates
 	delays   arrival.Delays
@@ -326,7 +326,7 @@ func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Tok
 		}
 		b.addHoldups(&all[i], tokens)
 	}
-	return all, nil
+	return all, b.addInFlight(ctx, accounts, all)
 }
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.

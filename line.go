@@ -19,6 +19,7 @@ import (
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/line"
+	"github.com/ration-go/ration/internal/permits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -189,7 +190,11 @@ func (w *waiter) bookOrStand(ctx context.Context) error {
 	if w.waits && b.lines.any.Load() && b.lines.find(w.class()) != nil {
 		return w.stand(ctx, droppedSlot{})
 	}
-	if err := w.book(ctx); err != nil {
+	book := w.book
+	if w.accounts.TakesPermits {
+		book = w.bookPermitted
+	}
+	if err := book(ctx); err != nil {
 		return err
 	}
 	if !w.Slot.After(w.now) {
@@ -197,11 +202,12 @@ func (w *waiter) bookOrStand(ctx context.Context) error {
 			w.cancelSoon()
 			return flight.Ended(ctx)
 		}
-		if w.leave() == completed {
+		how := w.leave()
+		if how == completed {
 			return nil
 		}
-		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-		return w.stand(ctx, w.slot().drop(slotMissed))
+		w.traces.rebooking(ctx, b, w.account.ID, how)
+		return w.stand(ctx, w.slot().drop(how))
 	}
 	return w.stand(ctx, droppedSlot{Slot: w.slot()})
 }
@@ -472,7 +478,9 @@ func (l *budgetLine) Book(e errand) {
 	}
 
 	err := w.findAccounts()
-	if err == nil && e.For != nil {
+	if err == nil && e.For != nil && w.accounts.TakesPermits {
+		err = w.bookPermitted(w.ctx)
+	} else if err == nil && e.For != nil {
 		err = w.book(w.ctx)
 	} else if err == nil {
 		err = w.bookInstead(l, e.Instead)
@@ -547,6 +555,9 @@ func (l *budgetLine) GiveBack(slots []droppedSlot) {
 	var all, late []*Grant
 	for _, d := range slots {
 		g := d.Slot.grant(l.budget)
+		if g.held != nil {
+			g.held.Return()
+		}
 		if g.holder = d.Slot.release(l.budget); outcome(d.Reason) == slotMissed {
 			late = append(late, g)
 		} else {
@@ -585,6 +596,8 @@ type lines struct {
 	// exchanges has those of the lines, by what their slots are of.
 	exchanges map[owner]*exchange
 	late      int // how many late slots are being cancelled
+
+	permits permits.Room // for calls in flight
 }
 
 // An exchange is that of an owner's lines.
@@ -639,6 +652,9 @@ func (l *lines) accounts() []*limits.Account {
 
 // Review implements fleet.Lines.
 func (l *lines) Review() {
+	if l.permits.Any.Load() {
+		l.permits.LookAgain()
+	}
 	for _, one := range l.some(nil) {
 		one.Changed()
 	}
@@ -646,6 +662,9 @@ func (l *lines) Review() {
 
 // changed has the callers of a pool look for slots of its new accounts.
 func (l *lines) changed(p *Pool) {
+	if l.permits.Any.Load() {
+		l.permits.LookAgain()
+	}
 	for _, one := range l.some(p) {
 		one.Changed()
 		one.Offer(0)
@@ -658,6 +677,10 @@ const offerAfter = 100 * time.Millisecond
 
 // Freed implements fleet.Lines: callers look for the slots.
 func (l *lines) Freed(news store.News) {
+	if news.Permits != "" {
+		l.permits.Wanted(news.Permits)
+		return
+	}
 	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template

@@ -108,6 +108,9 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			a.retries--
 		}
 		detach(resp)
+		if grant.held != nil {
+			grant.held.Return() // the call has ended, though its response is not discarded
+		}
 		grant.traces.retrying(a.req, &grant, resp, err, next.wait, a.retries)
 		var failed error
 		if grant, failed = a.take(again, next.wait); failed != nil {
@@ -262,7 +265,8 @@ func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, gra
 	next := decision{retry: f.Retryable, decidable: true}
 	switch {
 	case f.Reason == provider.ReasonConcurrency: // too many at once, which says nothing about a rate
-		next.wait = alone()
+		next.wait, next.free = alone(), grant.held != nil
+		grant.held.Refused() // the fleet has fewer in flight from now on
 		return next
 	case f.Reason == provider.ReasonOverload && !a.repeatable():
 		next.retry = false

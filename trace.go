@@ -113,6 +113,7 @@ const (
 	accountsChanged                // the pool's tokens changed
 	slotTaken                      // the slot may be another caller's: the store had not heard of this process for long
 	limitsChanged                  // the fleet has other limits
+	noPermit                       // as many calls are in flight as may be
 	woken                          // the status changed, perhaps to no effect on this caller
 )
 
@@ -162,6 +163,7 @@ func (t traces) booked(ctx context.Context, w *waiter) {
 
 var whyRebooking = [...]string{
 	slotMissed: "late", slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed",
+	noPermit: "concurrency",
 }
 
 func (t traces) rebooking(ctx context.Context, b *Budget, account string, how outcome) {

@@ -362,6 +362,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 			closeBody(req)
 			grant.cancelSoon()
 		}
+		if grant.held != nil {
+			grant.held.Return()
+		}
 		if bounded != nil {
 			bounded.End()
 		}
@@ -402,6 +405,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 
 	trace.recordSends()
 	if err != nil {
+		if grant.held != nil {
+			grant.held.Return()
+		}
 		if _, traced := base.(*http.Transport); traced && !trace.connected.Load() {
 			grant.cancelSoon()
 		}
@@ -416,6 +422,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	if p := t.Provider; p != nil && p.SpentInBody != nil {
 		settleByBody(p, resp, trace)
+	}
+	if grant.held != nil {
+		holdUntilRead(resp, grant.held)
 	}
 	return resp, nil
 }

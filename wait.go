@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
+	"github.com/ration-go/ration/internal/limits"
+	"github.com/ration-go/ration/internal/permits"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -57,6 +61,9 @@ func (w *waiter) leave() outcome {
 	}
 	if w.pool != nil {
 		w.Token = w.pool.token(w.account.ID)
+	}
+	if w.accounts.TakesPermits && !w.takePermit() {
+		return noPermit
 	}
 	now := time.Now()
 	w.Late = 0
@@ -118,6 +125,107 @@ func (w *waiter) book(ctx context.Context) error {
 		}
 		allowed, byDeadline = w.longestWait(ctx)
 		r.MaxWait = allowed
+	}
+}
+
+// mostUnwanted is how often a booking that waits for a permit looks whether anybody waits for its slot any more.
+const mostUnwanted = time.Second
+
+// errUnwanted says that a booking waits for a permit that nobody needs any more.
+var errUnwanted = errors.New("ration: nobody waits for the slot any more")
+
+// A permitKey is what callers have in common that wait for the same permits.
+type permitKey struct {
+	list             *limits.List
+	excluded, scopes string
+}
+
+// bookPermitted books a slot, of an account of which the call can have the permits that it needs. If the slot has come it has them.
+func (w *waiter) bookPermitted(ctx context.Context) error {
+	if err := w.awaitPermit(ctx); err != nil {
+		return err
+	}
+	err := w.book(ctx)
+	if err != nil || w.Slot.After(w.now) {
+		w.held.Return()
+		w.held = nil
+	}
+	return err
+}
+
+// awaitPermit waits for the permits of any account that may be charged. In front of accounts of which the store was not asked yet
+// nobody waits: which of them it is is known with the slot.
+func (w *waiter) awaitPermit(ctx context.Context) error {
+	b, room := w.budget, &w.budget.lines.permits
+	for asked := false; ; {
+		sets := w.permitSets()
+		unknown := false
+		for _, set := range sets {
+			if len(set) == 0 {
+				return nil
+			}
+			held, unasked := room.Take(set)
+			if held != nil {
+				w.held = held
+				return nil
+			}
+			unknown = unknown || unasked
+		}
+		if unknown && len(sets) > 1 {
+			return nil
+		}
+		allowed, byDeadline := w.longestWait(ctx)
+		if unknown && !asked && allowed == 0 {
+			asked = true
+			if _, err := room.Look(ctx, sets[0]); err != nil { // of which permits may be had by then
+				return err
+			}
+			continue
+		}
+
+		why := rationtrace.Wait{Budget: b.Name, Account: sets[0][0].Account, Reason: rationtrace.Concurrency, Limit: limit.Limit{InFlight: sets[0][0].Max}.String()}
+		if allowed == 0 {
+			return &store.ExhaustedError{Budget: b.Name, Account: why.Account, Allowed: allowed, Deadline: byDeadline, Wait: why}
+		}
+		if err := w.queueForPermit(ctx, sets, why, allowed, byDeadline); err != nil {
+			return err
+		}
+		if w.held != nil {
+			return nil
+		}
+		if err := w.findAccounts(); err != nil {
+			return err
+		}
+	}
+}
+
+// queueForPermit waits until the caller is given permits. Without them and without an error it is to look again.
+func (w *waiter) queueForPermit(ctx context.Context, sets [][]permits.Limit, why rationtrace.Wait, allowed time.Duration, byDeadline bool) error {
+	b := w.budget
+	wait := b.beginWait(ctx, w.traces, why, watchFrom)
+	defer func() { w.Waits = wait.end(w.Waits) }()
+	c := b.lines.permits.Join(permitKey{w.accounts, strings.Join(w.excluded, ","), strings.Join(w.scopes, ",")}, w.turn, sets)
+	timer := time.NewTimer(min(allowed, mostUnwanted))
+	defer timer.Stop()
+	for began := time.Now(); ; {
+		select {
+		case w.held = <-c.Taken():
+			return nil
+		case <-ctx.Done():
+			c.Leave()
+			return flight.Ended(ctx)
+		case <-timer.C:
+		}
+		left := allowed - time.Since(began)
+		switch {
+		case w.unwanted != nil && w.unwanted():
+			c.Leave()
+			return errUnwanted
+		case left <= 0 && !byDeadline: // or the context ends now
+			c.Leave()
+			return &store.ExhaustedError{Budget: b.Name, Account: why.Account, Allowed: allowed, Deadline: byDeadline, Wait: why}
+		}
+		timer.Reset(max(time.Millisecond, min(left, mostUnwanted)))
 	}
 }
 

@@ -46,6 +46,7 @@ func (b *Budget) wire() {
 	}
 	k.Store, k.Fleet, k.Owner, k.InFlight = s, f, wired{b}, &b.inFlight
 
+	b.lines.permits.Owner = inFlight{b}
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
 }
 
@@ -111,13 +112,20 @@ func (o wired) Told(news fleet.News) {
 // Status implements fleet.Owner.
 func (o wired) Status(ctx context.Context, known int64) (status store.Status, limits bool, err error) {
 	b, r := o.b, store.StatusRequest{Known: known}
-	if !b.durable.Local {
+	room := &b.lines.permits
+	if room.Any.Load() {
+		r.Permits = room.Requests()
+	}
+	if !b.durable.Local || r.Permits != nil {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
 	asked, rules := time.Now(), b.keeper.Rules()
 	status, lost, again, err := b.durable.Status(ctx, r)
 	if err != nil {
 		return status, false, err
+	}
+	if len(status.Permits) > 0 {
+		room.Told(status.Permits, asked)
 	}
 	if again > 0 {
 		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it

@@ -108,6 +108,18 @@ func Split(limits []Limit) (cost, others []Limit) {
 	return cost, others
 }
 
+// SplitInFlight returns the limits of calls in flight, and the others, in their order.
+func SplitInFlight(limits []Limit) (inFlight, others []Limit) {
+	for _, l := range limits {
+		if l.InFlight > 0 {
+			inFlight = append(inFlight, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return inFlight, others
+}
+
 func (l Limit) countsCost() bool { return l.Unit == "" && l.Per == "" && l.InFlight == 0 }
 
 // ErrNone is what Validate returns if there is no limit.

@@ -61,15 +61,18 @@ const (
 	Probe
 	// Retry: the request was not served, and rests before it is tried again.
 	Retry
+	// Concurrency: as many calls are in flight as a limit allows.
+	Concurrency
 )
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{Quota, Pause, Cooldown, StoreDown, Source, Probe, Retry}
+	return []Reason{Quota, Pause, Cooldown, StoreDown, Source, Probe, Retry, Concurrency}
 }
 
 var reasons = [...]string{
 	Quota: "quota", Pause: "pause", Cooldown: "cooldown", StoreDown: "store", Source: "source", Probe: "probe", Retry: "retry",
+	Concurrency: "concurrency",
 }
 
 // String returns the reason in a word, as labels of metrics and profiles have it.
@@ -86,7 +89,7 @@ type Wait struct {
 	Budget, Account string
 	// Reason is why.
 	Reason Reason
-	// Limit is the limit that has no room, as it is written, for Quota. Empty: not known, because
+	// Limit is the limit that has no room, as it is written, for Quota and Concurrency. Empty: not known, because
 	// there are several.
 	Limit string
 	// Until is when it ends if nothing changes, on the store's clock. Zero: not known.
@@ -122,6 +125,8 @@ func (w Wait) String() string {
 		text = "all tokens are quarantined"
 	case Retry:
 		text = "the request rests before it is tried again"
+	case Concurrency:
+		text = "as many calls are in flight as " + w.Limit + " allows"
 	}
 	if !w.Until.IsZero() && w.Reason != Quota {
 		text += " until " + w.Until.UTC().Format(time.RFC3339)
@@ -147,7 +152,7 @@ type Booked struct {
 type Rebooking struct {
 	// Budget is the budget's name, and Account the ID of the account that was charged.
 	Budget, Account string
-	// Why is "limits changed", "accounts changed", "paused", "resumed", "late" or "taken back".
+	// Why is "limits changed", "accounts changed", "paused", "resumed", "late", "taken back" or "concurrency".
 	Why string
 }
 

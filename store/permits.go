@@ -31,8 +31,11 @@ type PermitRequest struct {
 	// Used is how many calls of the worker are in flight, and Wanted how many would be if there were permits for all; it may ask for a
 	// few more. With both zero the worker gives up its share.
 	Used, Wanted int
-	// Refused is how many calls the provider has refused for their concurrency since the request before. The store lowers the limit to
-	// as many fewer as are in flight by then.
+	// Share is how many calls of the worker may be in flight until it has the answer: the share that it knows, or less. Until it has said
+	// that it knows of a smaller one, the rest is nobody else's.
+	Share int
+	// Refused is how many of Used the provider has refused for their concurrency since the request before. The store lowers the limit to
+	// as many as are left in flight, or other workers may have: by one at least, and by three tenths at most, once a second.
 	Refused int
 }
 
@@ -60,8 +63,8 @@ func (r *PermitRequest) validate() error {
 		return fmt.Errorf("ration: PermitRequest.Label must be at most %d bytes of printable text", MaxLabel)
 	case (limit.Limit{InFlight: r.Max}).Validate() != nil || r.Max == 0:
 		return fmt.Errorf("ration: PermitRequest.Max is %d: it must be from 1 to 10^6", r.Max)
-	case min(r.Used, r.Wanted, r.Refused) < 0 || max(r.Used, r.Wanted, r.Refused) > limit.MaxUnits:
-		return fmt.Errorf("ration: PermitRequest: Used, Wanted and Refused are %d, %d, %d: each must be from 0 to %d", r.Used, r.Wanted, r.Refused, limit.MaxUnits)
+	case min(r.Used, r.Wanted, r.Share, r.Refused) < 0 || max(r.Used, r.Wanted, r.Share, r.Refused) > limit.MaxUnits:
+		return fmt.Errorf("ration: PermitRequest: Used, Wanted, Share and Refused are %d, %d, %d, %d: each must be from 0 to %d", r.Used, r.Wanted, r.Share, r.Refused, limit.MaxUnits)
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func (m *Mirror) hear(news store.News) {
 	if news.Version == 0 {
 		go m.Lines.Freed(news)
 	}
-	if news.Account == "" && (news.Version == 0 || news.Version != m.State().Status.Version) {
+	if news.Account == "" && news.Permits == "" && (news.Version == 0 || news.Version != m.State().Status.Version) {
 		m.announced.Store(cmp.Or(news.Version, unknownVersion))
 		if m.changing.Load() == 0 { // otherwise it may be this worker's own change, of which it hears soon
 			go m.catchUp()

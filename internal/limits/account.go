@@ -9,6 +9,7 @@ import (
 	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/pace"
+	"github.com/ration-go/ration/internal/permits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -42,6 +43,12 @@ type List struct {
 	Keyed  *Keyed    // with what counts the values of requests; nil: no limit counts values apart
 	Shared []Account // charged whichever of them is, in the order of Accounts.Shared
 	Rules  *Rules    // under which it was made
+
+	TakesPermits   bool              // calls in flight are limited
+	inFlight       []limit.Limit     // of calls in flight, of each of them
+	inFlightShared []permits.Limit   // likewise, of the shared accounts
+	values         map[string]string // of what is counted apart; nil: those of no request
+	permits        [][]permits.Limit // what a request takes of each of them; nil: its scopes decide
 }
 
 // UnitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot. It may have units that
@@ -146,11 +153,19 @@ func (k *Keeper) KeepsLimits(account, booked *Account) bool {
 // List lists accounts, and the budget's shared ones.
 func (k *Keeper) List(r *Rules, accounts ...Account) (*List, error) {
 	var shared []Account
+	var inFlightShared []permits.Limit
 	for i, account := range k.Shared {
 		if slices.ContainsFunc(accounts, func(a Account) bool { return a.ID == account.ID }) {
 			continue // it is charged as a token's
 		}
-		one, err := k.accountUnder(account.ID, r.of(account.Limits, false), nil)
+		inFlight, others := limit.SplitInFlight(account.Limits)
+		for _, l := range inFlight {
+			inFlightShared = append(inFlightShared, permitsOf(&l, account.ID, account.Label, ""))
+		}
+		if others == nil && inFlight != nil {
+			continue
+		}
+		one, err := k.accountUnder(account.ID, r.of(others, false), nil)
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
@@ -169,7 +184,11 @@ func (k *Keeper) List(r *Rules, accounts ...Account) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &List{Accounts: all, Each: accounts, Meters: meters, Keyed: k.keyed(accounts[0].Metered), Shared: shared, Rules: r}, nil
+	list := &List{Accounts: all, Each: accounts, Meters: meters, Keyed: k.keyed(accounts[0].Metered), Shared: shared, Rules: r}
+	list.inFlight, _ = limit.SplitInFlight(accounts[0].Metered)
+	list.inFlightShared = inFlightShared
+	list.keepPermits(nil)
+	return list, nil
 }
 
 // meters returns an account's meters: one for each unit that its limits count beside cost, and for each value that is not empty of
@@ -178,12 +197,12 @@ func (k *Keeper) meters(account *Account, values map[string]string) (meters []Me
 	of := account.Metered
 	for _, l := range of {
 		same := func(unit, per string) bool { return unit == l.Unit && per == l.Per }
-		if l.Per != "" && values[l.Per] == "" || slices.ContainsFunc(meters, func(m Meter) bool { return same(m.Unit, m.Per) }) {
+		if l.InFlight > 0 || l.Per != "" && values[l.Per] == "" || slices.ContainsFunc(meters, func(m Meter) bool { return same(m.Unit, m.Per) }) {
 			continue
 		}
 		var limits []limit.Limit
 		for _, o := range of {
-			if same(o.Unit, o.Per) {
+			if same(o.Unit, o.Per) && o.InFlight == 0 {
 				o.Unit, o.Per = "", "" // a meter counts nothing else
 				limits = append(limits, o)
 			}
@@ -210,7 +229,9 @@ func (k *Keeper) InForceList(a *List) (*List, error) {
 		accounts[i] = *k.InForce(&accounts[i])
 	}
 	all, err := storeAccounts(accounts, a.Shared, a.Meters)
-	return &List{Accounts: all, Each: accounts, Meters: a.Meters, Shared: a.Shared}, err
+	list := *a
+	list.Accounts, list.Each, list.Rules = all, accounts, nil
+	return &list, err
 }
 
 // WithValues returns the list as a request with these values is charged to it.
@@ -250,6 +271,7 @@ func (l *List) WithValues(values string) (*List, error) {
 			return nil, err
 		}
 	}
+	one.keepPermits(all)
 	k.all.Set(values, &keyedList{&one, now})
 	return &one, nil
 }
@@ -319,7 +341,9 @@ type Rules struct {
 // insteadOf returns the limits of units and keys with those that are given in place of others of the same unit and key.
 func insteadOf(metered, given []limit.Limit) []limit.Limit {
 	isGiven := func(l limit.Limit) bool {
-		return slices.ContainsFunc(given, func(o limit.Limit) bool { return o.Unit == l.Unit && o.Per == l.Per })
+		return slices.ContainsFunc(given, func(o limit.Limit) bool {
+			return o.Unit == l.Unit && o.Per == l.Per && (o.InFlight > 0) == (l.InFlight > 0)
+		})
 	}
 	return append(slices.DeleteFunc(slices.Clone(metered), isGiven), given...)
 }

@@ -250,6 +250,9 @@ func (k *Keeper) accountUnder(id string, e effective, metered []limit.Limit) (Ac
 	}
 	beside := func(all []limit.Limit) {
 		for _, l := range all {
+			if l.InFlight > 0 {
+				continue
+			}
 			if l.Margin == 0 {
 				l.Margin = k.margin(l)
 			}

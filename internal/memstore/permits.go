@@ -20,11 +20,12 @@ type permits struct {
 // A permitShare is what one worker has of a limit.
 type permitShare struct {
 	used, wanted, share int
+	knows               int // the share that it has said to know
 	ends                int64
 }
 
 // counts returns how many permits the worker may have in use.
-func (s *permitShare) counts() int { return max(s.used, s.share) }
+func (s *permitShare) counts() int { return max(s.used, s.share, s.knows) }
 
 const (
 	// turnMicros is how long who wants more than an even share has one of those that are over.
@@ -50,7 +51,7 @@ func (b *budget) share(worker string, r *store.PermitRequest, now int64) store.P
 		own = new(permitShare)
 	}
 	before := own.counts()
-	own.used, own.wanted, own.share, own.ends = r.Used, max(r.Used, r.Wanted), 0, now+store.PermitsFor.Microseconds()
+	own.used, own.wanted, own.share, own.knows, own.ends = r.Used, max(r.Used, r.Wanted), 0, r.Share, now+store.PermitsFor.Microseconds()
 	of.workers[worker] = own
 
 	inFlight, taken := 0, 0
@@ -63,8 +64,8 @@ func (b *budget) share(worker string, r *store.PermitRequest, now int64) store.P
 	if of.since > 0 {
 		most = min(most, of.lowered+int((now-of.since)/store.RaisePermitsAfter.Microseconds()))
 	}
-	if r.Refused > 0 {
-		most = max(1, min(most, max(inFlight, r.Refused))-r.Refused)
+	if r.Refused > 0 && now-of.since >= time.Second.Microseconds() { // as many as were served at the same time may be
+		most = max(1, most-max(1, most*3/10), min(most-1, r.Used+taken-r.Refused))
 		of.lowered, of.since = most, now
 	}
 
@@ -89,7 +90,7 @@ func (b *budget) share(worker string, r *store.PermitRequest, now int64) store.P
 		}
 	}
 	reply := store.Permits{Limit: r.Limit, Label: r.Label, Share: own.share, Max: most, Used: inFlight, Short: short}
-	if own.wanted == 0 {
+	if own.wanted == 0 && own.counts() == 0 {
 		delete(of.workers, worker)
 	}
 	if len(of.workers) == 0 && of.since == 0 {

@@ -76,7 +76,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	args := []any{micros(r.Now), r.Worker, r.Known, load}
 	for _, p := range r.Permits {
-		args = append(args, p.Limit, p.Max, p.Used, p.Wanted, p.Refused, p.Label)
+		args = append(args, p.Limit, p.Max, p.Used, p.Wanted, p.Share, p.Refused, p.Label)
 	}
 	reply, err := s.run(ctx, "status", statusScript(), r.Budget, args)
 	if err != nil {

@@ -69,10 +69,22 @@ var permitRules = []rule{
 		h.budget += "-other"
 		require.Equal(h.t, permitted(2, 2, 0), h.permits("w", 2, 0, 2, 0))
 	}},
+	{"a smaller share is others' when its worker knows it", func(h *harness) {
+		require.Equal(h.t, 4, h.permits("v", 4, 0, 4, 0).Share)
+		require.Zero(h.t, h.permits("w", 4, 0, 4, 0).Share)
+		ask := func(share, used int) int {
+			return h.permitsOf("v", []store.PermitRequest{{Limit: "a_inflight", Max: 4, Used: used, Wanted: 4, Share: share}})[0].Share
+		}
+		require.Equal(h.t, 2, ask(4, 1))
+		require.Zero(h.t, h.permits("w", 4, 0, 4, 0).Share, "three calls may have begun")
+		require.Equal(h.t, 2, ask(2, 1))
+		require.Equal(h.t, 2, h.permits("w", 4, 0, 4, 0).Share)
+	}},
 	{"what the provider refuses lowers the limit for all, and it rises again", func(h *harness) {
 		h.permits("v", 10, 6, 6, 0)
 		h.permits("w", 10, 4, 4, 0)
 		require.Equal(h.t, store.Permits{Limit: "a_inflight", Share: 3, Max: 7, Used: 10, Short: true}, h.permits("v", 10, 6, 6, 3))
+		require.Equal(h.t, 7, h.permits("v", 10, 6, 6, 3).Max, "a moment later")
 		require.Equal(h.t, 7, h.permits("w", 10, 1, 1, 0).Max)
 		h.at(59 * sec)
 		require.Equal(h.t, 7, h.permits("w", 10, 1, 1, 0).Max)
@@ -80,7 +92,12 @@ var permitRules = []rule{
 		require.Equal(h.t, 9, h.permits("w", 10, 1, 10, 0).Share, "two minutes later")
 		h.at(600 * sec)
 		require.Equal(h.t, 10, h.permits("w", 10, 1, 10, 0).Max)
-		require.Equal(h.t, 1, h.permits("w", 10, 1, 10, 400).Max)
+		require.Equal(h.t, 7, h.permits("w", 10, 1, 10, 400).Max)
+		for range 10 {
+			h.at(since(h.clock) + sec)
+			h.permits("w", 10, 1, 10, 1)
+		}
+		require.Equal(h.t, 1, h.permits("w", 10, 1, 10, 0).Max)
 	}},
 	{"who watches hears that permits are wanted, or free", func(h *harness) {
 		w := h.watch()
@@ -118,9 +135,13 @@ var permitRules = []rule{
 			case 1, 2:
 				w.used = min(w.used, r.IntN(most+1))
 			default:
+				asked := store.PermitRequest{Limit: "a_inflight", Max: most, Used: w.used, Wanted: w.used + r.IntN(5), Share: w.share}
+				reply := h.permitsOf(name, []store.PermitRequest{asked})[0]
+				w.used = w.used + r.IntN(1+max(0, w.share-w.used)) // while the answer was on its way
+				if w.asked = h.clock; r.IntN(10) > 0 {             // or it is lost
+					w.share = reply.Share
+				}
 				w.used = w.used + r.IntN(1+max(0, w.share-w.used))
-				w.share = h.permits(name, most, w.used, w.used+r.IntN(5), 0).Share
-				w.asked = h.clock
 			}
 			inUse := 0
 			for _, name := range slices.Sorted(maps.Keys(workers)) {

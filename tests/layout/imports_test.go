@@ -16,7 +16,7 @@ import (
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
 	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider", own+"rationtrace",
-		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/digest", own+"internal/durable", own+"internal/ends", own+"internal/estimate", own+"internal/endpoint", own+"internal/fleet", own+"internal/flight", own+"internal/holding", own+"internal/hosts", own+"internal/journal", own+"internal/lead", own+"internal/limits", own+"internal/line", own+"internal/pace", own+"internal/rates", own+"internal/suspect", own+"internal/sweep",
+		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/digest", own+"internal/durable", own+"internal/ends", own+"internal/estimate", own+"internal/endpoint", own+"internal/fleet", own+"internal/flight", own+"internal/holding", own+"internal/hosts", own+"internal/journal", own+"internal/lead", own+"internal/limits", own+"internal/line", own+"internal/pace", own+"internal/permits", own+"internal/rates", own+"internal/suspect", own+"internal/sweep",
 		own+"internal/memstore", own+"internal/redisstore", "github.com/redis/go-redis/v9")
 	onlyImports(t, "limit", "limit")
 	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
@@ -34,12 +34,13 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/durable", "durable", own+"store", own+"internal/clock", own+"internal/cooldown", own+"internal/flight", own+"internal/journal", own+"internal/lead", own+"internal/memstore", own+"internal/outage")
 	onlyImports(t, "internal/ends", "ends")
 	onlyImports(t, "internal/estimate", "estimate", own+"internal/sweep")
+	onlyImports(t, "internal/permits", "permits", own+"internal/watch", own+"store")
 	onlyImports(t, "internal/fleet", "fleet", own+"provider", own+"store", own+"internal/cooldown", own+"internal/flight", own+"internal/watch")
 	onlyImports(t, "internal/flight", "flight", "golang.org/x/sync")
 	onlyImports(t, "internal/holding", "holding", own+"store")
 	onlyImports(t, "internal/journal", "journal", own+"store", own+"internal/deque", own+"internal/sweep", "golang.org/x/sync")
 	onlyImports(t, "internal/lead", "lead")
-	onlyImports(t, "internal/limits", "limits", own+"limit", own+"provider", own+"store", own+"internal/digest", own+"internal/fleet", own+"internal/flight", own+"internal/journal", own+"internal/lead", own+"internal/observe", own+"internal/pace", own+"internal/sweep", "golang.org/x/sync")
+	onlyImports(t, "internal/limits", "limits", own+"limit", own+"provider", own+"store", own+"internal/digest", own+"internal/fleet", own+"internal/flight", own+"internal/journal", own+"internal/lead", own+"internal/observe", own+"internal/pace", own+"internal/permits", own+"internal/sweep", "golang.org/x/sync")
 	onlyImports(t, "internal/line", "line")
 	onlyImports(t, "internal/outage", "outage", own+"limit", own+"store", own+"internal/memstore")
 	onlyImports(t, "internal/rates", "rates", own+"store")

@@ -2,12 +2,14 @@
 -- memory.
 --
 --   KEYS[1]:permits        zset    the names of the limits, score = when a worker last asked for permits
---   KEYS[1]:permits:LIMIT  hash    WORKER, 'USED WANTED SHARE ENDS'; '', 'MOST LOWERED SINCE TOLD LABEL': the limit in
---                                  force, that after refusals and when it was lowered last, or 0, and when it was last
---                                  told that permits are wanted
+--   KEYS[1]:permits:LIMIT  hash    WORKER, 'USED WANTED SHARE KNOWS ENDS'; '', 'MOST LOWERED SINCE TOLD LABEL': the
+--                                  limit in force, that after refusals and when it was lowered last, or 0, and when it
+--                                  was last told that permits are wanted
 
 -- How long a worker has its share: store.PermitsFor.
 local LEASE = 30000000
+-- How often it is lowered at most.
+local LOWER = 1000000
 -- After how long a lowered limit is raised by one: store.RaisePermitsAfter.
 local RAISE = 60000000
 -- How long who wants more than an even share has one of those that are over.
@@ -43,7 +45,7 @@ local function fairShare(permits, workers, of, turn)
 end
 
 local function inUse(worker)
-  return math.max(worker.used, worker.share)
+  return math.max(worker.used, worker.share, worker.knows)
 end
 
 -- readPermits returns what is kept of a limit: what '' has, in the order of their names the workers that have a
@@ -57,9 +59,10 @@ local function readPermits(key, now)
       of.most, of.lowered, of.since, of.told = tonumber(most), tonumber(lowered), tonumber(since), tonumber(told)
       of.label = label
     else
-      local used, wanted, share, ends = string.match(all[i + 1], '^(%d+) (%d+) (%d+) (%d+)$')
+      local used, wanted, share, knows, ends = string.match(all[i + 1], '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
       local worker = {
-        name = all[i], used = tonumber(used), wanted = tonumber(wanted), share = tonumber(share), ends = tonumber(ends)
+        name = all[i], used = tonumber(used), wanted = tonumber(wanted),
+        share = tonumber(share), knows = tonumber(knows), ends = tonumber(ends)
       }
       if worker.ends <= now then
         of.gone[#of.gone + 1] = worker.name
@@ -74,7 +77,8 @@ local function readPermits(key, now)
 end
 
 -- givePermits gives a worker its share of a limit, and returns that as the reply has it.
-local function givePermits(name, limit, max, used, wanted, refused, label, now)
+local function givePermits(name, asked, now)
+  local limit, max, used, wanted, refused = asked.limit, asked.max, asked.used, asked.wanted, asked.refused
   local key = base .. ':permits:' .. limit
   local of = readPermits(key, now)
   local own, before, taken = nil, 0, 0
@@ -86,19 +90,20 @@ local function givePermits(name, limit, max, used, wanted, refused, label, now)
     end
   end
   if not own then
-    own = {name = name, used = 0, share = 0}
+    own = {name = name, used = 0}
     table.insert(of.workers, own)
     table.sort(of.workers, function(a, b) return a.name < b.name end)
   end
   of.used = of.used - own.used + used
-  own.used, own.wanted = used, math.max(used, wanted)
+  own.used, own.wanted, own.knows = used, math.max(used, wanted), asked.knows
 
   local most, turn = max, math.floor(now / TURN)
   if of.since > 0 then
     most = math.min(most, of.lowered + math.floor((now - of.since) / RAISE))
   end
-  if refused > 0 then
-    most = math.max(1, math.min(most, math.max(of.used, refused)) - refused)
+  if refused > 0 and now - of.since >= LOWER then -- as many as were served at the same time may be
+    local least = most - math.max(1, math.floor(most * 3 / 10))
+    most = math.max(1, least, math.min(most - 1, used + taken - refused))
     of.lowered, of.since = most, now
   end
   own.share = math.max(0, math.min(fairShare(most, of.workers, own, turn), most - taken))
@@ -118,14 +123,15 @@ local function givePermits(name, limit, max, used, wanted, refused, label, now)
   if #of.gone > 0 then
     call('HDEL', key, unpack(of.gone))
   end
-  if own.wanted == 0 then
+  if own.wanted == 0 and inUse(own) == 0 then
     call('HDEL', key, name)
   else
-    call('HSET', key, name, table.concat({text(used), text(own.wanted), text(own.share), text(now + LEASE)}, ' '))
+    local numbers = {text(used), text(own.wanted), text(own.share), text(own.knows), text(now + LEASE)}
+    call('HSET', key, name, table.concat(numbers, ' '))
   end
-  if own.wanted > 0 or of.since > 0 then
+  if own.wanted > 0 or inUse(own) > 0 or of.since > 0 then
     local index = base .. ':permits'
-    call('HSET', key, '', table.concat({text(most), text(of.lowered), text(of.since), text(of.told), label}, ' '))
+    call('HSET', key, '', table.concat({text(most), text(of.lowered), text(of.since), text(of.told), asked.label}, ' '))
     call('PEXPIRE', key, text((of.since > 0 and DAY or 2 * LEASE) / 1000))
     call('ZADD', index, text(now), limit)
     call('ZREMRANGEBYSCORE', index, '-inf', text(now - 2 * LEASE))

@@ -5,7 +5,8 @@
 --       3 the version that the worker knows; 0 for none
 --       4 what its callers do, for people; '{}' if nothing
 --       5 and on: for each limit of calls in flight that the worker asks permits of, its name, the limit, how many
---         calls of the worker are in flight, how many it wants, how many were refused, and its label
+--         calls of the worker are in flight, how many it wants, the share that it knows, how many were refused, and its
+--         label
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
 --         workers there are, the highest revision, the version of the newest card of an account, since which
 --         version pauses are told, or
@@ -28,12 +29,13 @@ if bad or not known then
   return redis.error_reply(bad or 'ERR ration: the known version is no number')
 end
 local asked = {}
-for i = 5, #ARGV, 6 do
-  local one = {limit = ARGV[i], label = ARGV[i + 5]}
+for i = 5, #ARGV, 7 do
+  local one = {limit = ARGV[i], label = ARGV[i + 6]}
   one.max = whole(ARGV[i + 1], 'a limit of calls in flight', 1, COSTLIEST)
   one.used = whole(ARGV[i + 2], 'the number of calls in flight', 0, COSTLIEST)
   one.wanted = whole(ARGV[i + 3], 'the number of permits that are wanted', 0, COSTLIEST)
-  one.refused = whole(ARGV[i + 4], 'the number of calls that were refused', 0, COSTLIEST)
+  one.knows = whole(ARGV[i + 4], 'a share of permits', 0, COSTLIEST)
+  one.refused = whole(ARGV[i + 5], 'the number of calls that were refused', 0, COSTLIEST)
   if bad then
     return redis.error_reply(bad)
   end
@@ -72,7 +74,7 @@ local reply = {encode(now), encode(more and changes[2 * MOST] or current), encod
   encode(more and 1 or 0), encode(old and 1 or 0),
   named(kept[4]), named(kept[5])}
 for _, one in ipairs(asked) do
-  reply[#reply + 1] = givePermits(ARGV[2], one.limit, one.max, one.used, one.wanted, one.refused, one.label, now)
+  reply[#reply + 1] = givePermits(ARGV[2], one, now)
 end
 for i = 1, #changes, 2 do
   local name = changes[i]

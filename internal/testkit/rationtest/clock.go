@@ -24,8 +24,9 @@ type clockStore struct {
 	store.Store
 	now func() time.Time
 
-	mu       sync.Mutex // protects watchers
+	mu       sync.Mutex // protects all below
 	watchers map[*watcher]struct{}
+	wanted   map[string]time.Time // when watchers were told last that permits of a limit are
 }
 
 type watcher struct {
@@ -153,5 +154,20 @@ func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {
 
 func (s *clockStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	s.set(&r.Now)
-	return s.Store.Status(ctx, r)
+	status, err := s.Store.Status(ctx, r)
+	for _, p := range status.Permits { // Redis says so once, where others have some to spare
+		s.mu.Lock()
+		tells := p.Short && r.Now.Sub(s.wanted[p.Limit]) >= time.Second
+		if tells {
+			if s.wanted == nil {
+				s.wanted = make(map[string]time.Time)
+			}
+			s.wanted[p.Limit] = r.Now
+		}
+		s.mu.Unlock()
+		if tells {
+			s.tell(r.Budget, store.News{Permits: p.Limit})
+		}
+	}
+	return status, err
 }

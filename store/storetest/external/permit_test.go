@@ -17,10 +17,11 @@ type permits struct {
 type permitWorker struct {
 	name                string
 	used, wanted, share int
+	knows               int
 	ends                int64
 }
 
-func (w permitWorker) counts() int { return max(w.used, w.share) }
+func (w permitWorker) counts() int { return max(w.used, w.share, w.knows) }
 
 // permit answers a worker's request.
 func (p *permits) permit(name string, r store.PermitRequest, now int64) store.Permits {
@@ -30,7 +31,7 @@ func (p *permits) permit(name string, r store.PermitRequest, now int64) store.Pe
 		p.workers = slices.Insert(p.workers, at, permitWorker{name: name})
 	}
 	own := &p.workers[at]
-	own.used, own.wanted, own.share, own.ends = r.Used, max(r.Used, r.Wanted), 0, now+store.PermitsFor.Microseconds()
+	own.used, own.wanted, own.share, own.knows, own.ends = r.Used, max(r.Used, r.Wanted), 0, r.Share, now+store.PermitsFor.Microseconds()
 
 	reply := store.Permits{Limit: r.Limit, Label: r.Label, Max: r.Max}
 	others := 0
@@ -45,14 +46,14 @@ func (p *permits) permit(name string, r store.PermitRequest, now int64) store.Pe
 	if p.since > 0 {
 		reply.Max = min(r.Max, p.lowered+int((now-p.since)/store.RaisePermitsAfter.Microseconds()))
 	}
-	if r.Refused > 0 {
-		p.lowered, p.since = max(1, min(reply.Max, max(reply.Used, r.Refused))-r.Refused), now
-		reply.Max = p.lowered
+	if r.Refused > 0 && now-p.since >= 1_000_000 {
+		reply.Max = max(1, reply.Max-max(1, reply.Max*3/10), min(reply.Max-1, r.Used+others-r.Refused))
+		p.lowered, p.since = reply.Max, now
 	}
 	own.share = max(0, min(store.FairShare(reply.Max, wants, at, now/2_000_000), reply.Max-others))
 	reply.Share = own.share
 	reply.Short = slices.ContainsFunc(p.workers, func(w permitWorker) bool { return w.share < w.wanted })
-	if own.wanted == 0 {
+	if own.wanted == 0 && own.counts() == 0 {
 		p.workers = slices.Delete(p.workers, at, at+1)
 	}
 	return reply

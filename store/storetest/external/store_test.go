@@ -80,7 +80,7 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	if b == nil {
 		b = &budget{
 			accounts: make(map[string]*account), pauses: make(map[store.Pause]ending), quarantines: make(map[store.Quarantine]ending),
-			resumed:  make(map[store.Resumption]ending), permits: make(map[string]*permits),
+			resumed: make(map[store.Resumption]ending), permits: make(map[string]*permits),
 			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time), charged: make(map[string]string),
 		}
 		if s.budgets == nil {

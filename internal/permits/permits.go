@@ -1,0 +1,608 @@
+// Package permits keeps how many calls of a process may be in flight, for each limit of calls in flight. The store gives the process a
+// share of each limit, and the process its calls one permit of every limit that counts them, all or none:
+//
+//	caller ──▶ Take, or Join and wait in order of arrival ──▶ Held ──▶ Return, when the call has ended
+//	                         │                                              │
+//	                         └── lacks some, or has too many ──▶ Ask ◀──────┘
+//	store  ◀── Requests: in flight, wanted, refused ──────────────┤
+//	       ──▶ Told: the share, for store.PermitsFor ─────────────┘
+//
+// Without a store the process goes on with the share that it had, or an even one.
+package permits
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration/internal/watch"
+	"github.com/ration-go/ration/store"
+)
+
+const (
+	// heartbeat is how often the store is asked while calls are in flight: a third of the time for which it gives a share.
+	heartbeat = store.PermitsFor / 3
+	// pollAfter is how soon it is asked again while callers wait for permits that others have, and restAfter how soon at most.
+	pollAfter = 500 * time.Millisecond
+	restAfter = 100 * time.Millisecond
+	// peakFor is for how long as many permits are wanted as were used at once.
+	peakFor = 10 * time.Second
+)
+
+// A Limit is one limit of calls in flight, of what it is about.
+type Limit struct {
+	// Name is what the store calls it, and Label what people do.
+	Name, Label string
+	// Account is the ID of the account.
+	Account string
+	// Max is the limit.
+	Max int
+}
+
+// An Owner does what a Room cannot. Its methods may be called at once by several goroutines, none under the Room's lock.
+type Owner interface {
+	// Ask asks the store: it calls Requests, and Told with the answer. It bounds how long that takes.
+	Ask(context.Context) error
+	// Watch has the store say what changes, by Wanted, until end is called.
+	Watch() (end func())
+	// Workers is how many processes share the limits.
+	Workers() int
+	// Lowered is told that the provider has refused calls, and how many may be in flight now.
+	Lowered(l Limit, now int)
+}
+
+// A Room has the permits of a process. Set Owner before first use; it is then safe for concurrent use.
+type Room struct {
+	// Owner is whose it is.
+	Owner Owner
+	// Any is set once calls have needed permits: before, there is nothing to tell the store.
+	Any atomic.Bool
+
+	watch watch.Watch // while calls are in flight, or wait
+
+	mu      sync.Mutex // protects all below
+	leases  map[string]*lease
+	queues  map[any]*queue
+	asking  bool      // the store is being asked, or soon will be
+	again   bool      // and then once more
+	asked   int       // how often there were requests
+	askedAt time.Time // when the store had answered last
+	from    int       // the lease with which the next requests begin, if they are too many for one
+}
+
+// A lease is what the process has of one limit.
+type lease struct {
+	Limit
+	used    int
+	waiting int       // callers who count on it
+	share   int       // how many may be in flight
+	until   time.Time // that the store has said so; zero: it has said nothing
+	most    int       // the limit in force, as it has said last
+	all     int       // how many calls are in flight, likewise
+	short   bool      // some workers want more
+	refused int       // of which the store was not told yet
+	ended   int       // of the used, those that were refused and have ended: they were in flight when they were refused
+	peak    int       // the most that were wanted at once since peakAt
+	last    int       // likewise in the time before
+	peakAt  time.Time
+	queues  []*queue // in which callers wait that it may serve
+	looks   int      // how many callers of Look need it
+}
+
+// isFree reports whether a call may take one of it.
+func (l *lease) isFree(now time.Time) bool { return l.used < l.share && now.Before(l.until) }
+
+// wants returns how many permits are used or waited for.
+func (l *lease) wants() int { return l.used + l.waiting }
+
+// A queue is callers that wait for the same.
+type queue struct {
+	key     any
+	sets    [][]Limit
+	callers []*Caller
+}
+
+// A Caller waits.
+type Caller struct {
+	room   *Room
+	queue  *queue
+	turn   uint64
+	counts int // the set on which it counts
+	taken  chan *Held
+	left   bool
+}
+
+// A Held is what a call has taken. It is nil if nothing limits calls in flight.
+type Held struct {
+	// Account is the ID of the account whose permits they are.
+	Account string
+
+	room     *Room
+	leases   []*lease
+	returned atomic.Bool
+	refused  *lease // of which the call was one too many; nil: of none
+}
+
+// lease returns what there is of a limit. It needs mu.
+func (r *Room) lease(l Limit) *lease {
+	one := r.leases[l.Name]
+	if one == nil {
+		if r.leases == nil {
+			r.leases = make(map[string]*lease)
+			r.Any.Store(true)
+		}
+		one = &lease{most: l.Max, peakAt: time.Now()}
+		r.leases[l.Name] = one
+	}
+	one.Limit = l
+	return one
+}
+
+// take takes a permit of each, all or none. It needs mu.
+func (r *Room) take(limits []Limit, now time.Time) *Held {
+	for _, l := range limits {
+		if one := r.leases[l.Name]; one == nil || !one.isFree(now) {
+			return nil
+		}
+	}
+	held := &Held{Account: limits[0].Account, room: r}
+	for _, l := range limits {
+		one := r.lease(l)
+		one.used++
+		one.peak = max(one.peak, one.wants())
+		held.leases = append(held.leases, one)
+	}
+	return held
+}
+
+// Take takes a permit of each limit, if there are any at once. It reports as well whether the store has to be asked first.
+func (r *Room) Take(limits []Limit) (held *Held, unknown bool) {
+	now := time.Now()
+	r.mu.Lock()
+	held = r.take(limits, now)
+	for _, l := range limits {
+		one := r.leases[l.Name]
+		unknown = unknown || one == nil || !now.Before(one.until)
+	}
+	r.mu.Unlock()
+	if held != nil {
+		r.watch.Begin(r.begin)
+	}
+	return held, unknown
+}
+
+// TakeFirst is Take of limits of which the store was not asked yet, or long ago: it asks once.
+func (r *Room) TakeFirst(ctx context.Context, limits []Limit) *Held {
+	r.mu.Lock()
+	for _, l := range limits {
+		one := r.lease(l)
+		one.waiting++
+		one.peak = max(one.peak, one.wants())
+	}
+	r.mu.Unlock()
+	_ = r.Owner.Ask(ctx) // without an answer a caller that waits goes on by itself
+	r.mu.Lock()
+	for _, l := range limits {
+		r.lease(l).waiting--
+	}
+	held := r.take(limits, time.Now())
+	r.mu.Unlock()
+	if held != nil {
+		r.watch.Begin(r.begin)
+	}
+	return held
+}
+
+// IsBusy reports whether a call would have to wait for one of the limits: the store has given no more.
+func (r *Room) IsBusy(limits []Limit) bool {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		one := r.leases[l.Name]
+		return one != nil && now.Before(one.until) && one.used >= one.share
+	})
+}
+
+// Join has a caller wait for the permits of any of some sets, which came in that turn. Those who give the same key wait for the same
+// sets, one behind the other.
+func (r *Room) Join(key any, turn uint64, sets [][]Limit) *Caller {
+	r.watch.Begin(r.begin)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.queues[key]
+	if q == nil {
+		q = &queue{key: key, sets: sets}
+		if r.queues == nil {
+			r.queues = make(map[any]*queue)
+		}
+		r.queues[key] = q
+		for _, set := range sets {
+			for _, l := range set {
+				if one := r.lease(l); !slices.Contains(one.queues, q) {
+					one.queues = append(one.queues, q)
+				}
+			}
+		}
+	}
+	c := &Caller{room: r, queue: q, turn: turn, taken: make(chan *Held, 1)}
+	at, _ := slices.BinarySearchFunc(q.callers, turn, func(o *Caller, turn uint64) int { return cmp.Compare(o.turn, turn) })
+	q.callers = slices.Insert(q.callers, at, c)
+	// Of several sets it counts on the one for which the fewest wait, so that the store is asked for what one call needs.
+	least := -1
+	for i, set := range sets {
+		if n := r.lease(set[0]).waiting; least < 0 || n < least {
+			c.counts, least = i, n
+		}
+	}
+	for _, l := range sets[c.counts] {
+		one := r.lease(l)
+		one.waiting++
+		one.peak = max(one.peak, one.wants())
+	}
+	r.serve([]*queue{q})
+	if !c.left && r.lacks(sets[c.counts]) {
+		r.askSoon()
+	}
+	return c
+}
+
+// lacks reports whether more calls want a permit of some limit than the process has, and others may have them. It needs mu.
+func (r *Room) lacks(limits []Limit) bool {
+	now := time.Now()
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		one := r.lease(l)
+		return !now.Before(one.until) || one.share < min(one.wants(), one.most)
+	})
+}
+
+// Taken returns a channel that has what the caller was given; nil: it is to look again at what it wants. It waits no longer then.
+func (c *Caller) Taken() <-chan *Held { return c.taken }
+
+// Leave is called by a caller that gives up.
+func (c *Caller) Leave() {
+	c.room.mu.Lock()
+	waits := c.leave()
+	c.room.mu.Unlock()
+	if waits {
+		c.room.watch.End()
+		return
+	}
+	if held := <-c.taken; held != nil {
+		held.Return()
+	}
+}
+
+// leave takes a caller out of its queue, and reports whether it was there. It needs the room's mu.
+func (c *Caller) leave() (waits bool) {
+	r, q := c.room, c.queue
+	if c.left {
+		return false
+	}
+	c.left = true
+	q.callers = slices.DeleteFunc(q.callers, func(o *Caller) bool { return o == c })
+	for _, l := range q.sets[c.counts] {
+		r.lease(l).waiting--
+	}
+	if len(q.callers) == 0 {
+		delete(r.queues, q.key)
+		for _, set := range q.sets {
+			for _, l := range set {
+				one := r.lease(l)
+				one.queues = slices.DeleteFunc(one.queues, func(o *queue) bool { return o == q })
+			}
+		}
+	}
+	return true
+}
+
+// serve gives permits to the callers of some queues, of those that can have some the one first that came first. It needs mu.
+func (r *Room) serve(queues []*queue) {
+	now := time.Now()
+	queues = slices.Clone(queues)
+	for {
+		var first *Caller
+		queues = slices.DeleteFunc(queues, func(q *queue) bool { return len(q.callers) == 0 || !r.mayServe(q, now) })
+		for _, q := range queues {
+			if c := q.callers[0]; first == nil || c.turn < first.turn {
+				first = c
+			}
+		}
+		if first == nil {
+			return
+		}
+		first.leave()
+		for _, set := range first.queue.sets {
+			if held := r.take(set, now); held != nil {
+				first.taken <- held // whose watch is the caller's
+				break
+			}
+		}
+	}
+}
+
+// mayServe reports whether there are permits for a queue. It needs mu.
+func (r *Room) mayServe(q *queue, now time.Time) bool {
+	return slices.ContainsFunc(q.sets, func(set []Limit) bool {
+		return !slices.ContainsFunc(set, func(l Limit) bool { return !r.lease(l).isFree(now) })
+	})
+}
+
+// Return ends a call: others may take its permits. Again it does nothing.
+func (h *Held) Return() {
+	if h == nil || h.returned.Swap(true) {
+		return
+	}
+	r := h.room
+	r.mu.Lock()
+	var queues []*queue
+	surplus := false
+	for _, l := range h.leases {
+		if l.used--; l == h.refused {
+			l.keep()
+		}
+		for _, q := range l.queues {
+			if !slices.Contains(queues, q) {
+				queues = append(queues, q)
+			}
+		}
+	}
+	r.serve(queues)
+	for _, l := range h.leases {
+		surplus = surplus || l.short && l.wants() < l.share
+	}
+	if surplus {
+		r.askSoon()
+	}
+	r.mu.Unlock()
+	r.watch.End()
+}
+
+// keep has a call that was refused count until the store was told of it. It needs the room's mu.
+func (l *lease) keep() { l.used, l.ended = l.used+1, l.ended+1 }
+
+// Refused says that the provider has refused the call because too many are in flight. It is about the limit that is nearest to full.
+func (h *Held) Refused() {
+	if h == nil {
+		return
+	}
+	r := h.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	least := slices.MinFunc(h.leases, func(a, b *lease) int { return cmp.Compare(a.most-max(a.all, a.used), b.most-max(b.all, b.used)) })
+	if h.refused = least; h.returned.Load() {
+		least.keep()
+	}
+	least.refused++
+	r.askSoon()
+}
+
+// LookAgain has all callers that wait look again at what they want: the accounts may have changed.
+func (r *Room) LookAgain() {
+	r.mu.Lock()
+	n := 0
+	for _, q := range r.queues {
+		for len(q.callers) > 0 {
+			c := q.callers[0]
+			c.leave()
+			c.taken <- nil
+			n++
+		}
+	}
+	r.mu.Unlock()
+	for range n {
+		r.watch.End()
+	}
+}
+
+// Wanted says that workers want more permits of a limit than there are, or that some are free.
+func (r *Room) Wanted(limit string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.leases[limit]; l != nil && l.wants() != l.share {
+		l.short = true
+		r.askSoon()
+	}
+}
+
+// Look returns what the store says of some limits, without any call.
+func (r *Room) Look(ctx context.Context, limits []Limit) ([]store.Permits, error) {
+	r.mu.Lock()
+	for _, l := range limits {
+		r.lease(l).looks++
+	}
+	r.mu.Unlock()
+	err := r.Owner.Ask(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]store.Permits, 0, len(limits))
+	for _, l := range limits {
+		one := r.lease(l)
+		one.looks--
+		all = append(all, store.Permits{Limit: l.Name, Label: l.Label, Share: one.share, Max: one.most, Used: one.all, Short: one.short})
+		r.forget(one)
+	}
+	return all, err
+}
+
+// begin begins to watch.
+func (r *Room) begin() (stop func()) {
+	ends := r.Owner.Watch()
+	beat := watch.Every(heartbeat, func(context.Context) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.askSoon()
+	})
+	return func() {
+		beat()
+		ends()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, l := range r.leases {
+			l.peak, l.last = 0, 0
+		}
+		if len(r.leases) > 0 {
+			r.askSoon() // which gives back what nobody has used for a while
+		}
+	}
+}
+
+// askSoon has the store asked: now, or a little later if it said a moment ago that there are too few. It needs mu.
+func (r *Room) askSoon() {
+	if r.again = r.asking; r.asking {
+		return
+	}
+	r.asking = true
+	rest := time.Duration(0)
+	for _, l := range r.leases {
+		if l.short {
+			rest = restAfter - time.Since(r.askedAt)
+		}
+	}
+	if rest > 0 {
+		time.AfterFunc(rest, r.ask)
+	} else {
+		go r.ask()
+	}
+}
+
+func (r *Room) ask() {
+	r.mu.Lock()
+	r.again = false // what was wanted up to now is in this question
+	asked := r.asked
+	r.mu.Unlock()
+	err := r.Owner.Ask(context.Background())
+	workers := 1
+	if err != nil {
+		workers = max(1, r.Owner.Workers())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.askedAt, r.asking = now, false
+	r.again = r.again || r.asked == asked // an older question was under way
+	poll := false
+	for _, l := range r.leases {
+		if err != nil {
+			l.withoutStore(workers, now)
+		}
+		poll = poll || l.waiting > 0 && l.share < min(l.wants(), l.most) || l.refused > 0
+	}
+	if err != nil {
+		r.serveAll()
+	}
+	switch {
+	case r.again && err == nil:
+		r.askSoon()
+	case poll || r.again:
+		r.asking = true
+		time.AfterFunc(pollAfter, r.ask)
+	}
+}
+
+// withoutStore has the process go on with the share that it had, or an even one if it had none. It needs the room's mu.
+func (l *lease) withoutStore(workers int, now time.Time) {
+	if l.until.IsZero() {
+		l.share = max(1, l.Max/workers)
+	}
+	if until := now.Add(2 * pollAfter); until.After(l.until) {
+		l.until = until
+	}
+}
+
+func (r *Room) serveAll() {
+	all := make([]*queue, 0, len(r.queues))
+	for _, q := range r.queues {
+		all = append(all, q)
+	}
+	r.serve(all)
+}
+
+// Requests returns what the store is to be told.
+func (r *Room) Requests() []store.PermitRequest {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	if len(r.leases) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(r.leases))
+	for name := range r.leases {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) > store.MaxPermitRequests {
+		at := r.from % len(names)
+		names = slices.Concat(names[at:], names[:at])[:store.MaxPermitRequests]
+		r.from = at + store.MaxPermitRequests
+		r.again = true
+	}
+	all := make([]store.PermitRequest, 0, len(names))
+	for _, name := range names {
+		l := r.leases[name]
+		if now.Sub(l.peakAt) > peakFor {
+			l.last, l.peak, l.peakAt = l.peak, l.wants(), now
+		}
+		wanted := max(l.wants(), l.peak, l.last)
+		switch {
+		case l.short:
+			wanted = l.wants()
+		case wanted > 0:
+			wanted = min(l.Max, max(wanted, 2*l.wants())) // so that a process which begins asks a few times only
+		}
+		// What is left to others is theirs when the store has heard of it, and what the process may still use is not.
+		if l.short || wanted == 0 {
+			l.share = min(l.share, max(l.used, wanted))
+		}
+		if !now.Before(l.until) {
+			l.share = 0
+		}
+		all = append(all, store.PermitRequest{Limit: name, Label: l.Label, Max: l.Max, Used: l.used, Wanted: max(l.used, wanted), Share: l.share, Refused: l.refused})
+		l.used, l.ended, l.refused = l.used-l.ended, 0, 0
+	}
+	return all
+}
+
+// Told takes in what the store has said, which was asked at that instant.
+func (r *Room) Told(all []store.Permits, asked time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	type lowered struct {
+		Limit
+		now int
+	}
+	var news []lowered
+	r.mu.Lock()
+	for _, p := range all {
+		l := r.leases[p.Limit]
+		if l == nil {
+			continue
+		}
+		if p.Max < l.most && p.Max < l.Max {
+			news = append(news, lowered{l.Limit, p.Max})
+		}
+		if p.Share < l.share {
+			r.askSoon() // which says that the smaller one is known
+		}
+		l.share, l.until, l.most, l.all, l.short = p.Share, asked.Add(store.PermitsFor), p.Max, p.Used, p.Short
+		r.forget(l)
+	}
+	r.serveAll()
+	r.mu.Unlock()
+	for _, one := range news {
+		r.Owner.Lowered(one.Limit, one.now)
+	}
+}
+
+// forget forgets a lease of which nothing is left, and of which nobody has wanted any lately: otherwise it is known that there are none. It
+// needs mu.
+func (r *Room) forget(l *lease) {
+	if max(l.wants(), l.peak, l.last) == 0 && l.share == 0 && len(l.queues)+l.looks+l.refused == 0 {
+		delete(r.leases, l.Name)
+	}
+}
