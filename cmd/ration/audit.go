@@ -57,6 +57,9 @@ func audit(_ context.Context, c *cli.Command) error {
 	if err != nil {
 		return errUsage{err}
 	}
+	if l.InFlight > 0 {
+		return usagef("-limit %s: a log of calls does not say how many were in flight; give a limit with a window", l)
+	}
 	if c.NArg() != 1 {
 		return usagef("name one file, or - for standard input")
 	}

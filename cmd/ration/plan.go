@@ -170,6 +170,9 @@ func limitsOf(c *cli.Command, flag string) (all []limit.Limit, err error) {
 		if err != nil {
 			return nil, errUsage{err}
 		}
+		if l.InFlight > 0 {
+			return nil, usagef("-%s %s: a plan counts calls in windows; say how many are in flight at once by -workers", flag, text)
+		}
 		all = append(all, l)
 	}
 	return all, nil

@@ -141,6 +141,9 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	if more := len(d.Accounts) - len(shown); more > 0 {
 		fmt.Fprintf(out, "  and %d more: -all lists them\n", more)
 	}
+	for _, p := range d.Permits {
+		fmt.Fprintln(out, "  "+view.InFlightText(p))
+	}
 	for _, w := range d.Workers {
 		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(d, w))
 	}

@@ -55,7 +55,7 @@ func (l *List) permitsWith(scopes []string, values map[string]string) [][]permit
 
 // permitsOf returns a limit of calls in flight as one of an account, and of a value of what it counts apart.
 func permitsOf(l *limit.Limit, account, label, value string) permits.Limit {
-	unit, words := "inflight", []string{cmp.Or(label, account)}
+	unit, words := "inflight", []string{cmp.Or(label, account[:min(len(account), 12)])}
 	if l.Per != "" || l.Scope != "" {
 		unit += "-" + digest.Of("", "inflight", l.Scope+" "+l.Per+" "+value)[:10]
 	}

@@ -207,6 +207,11 @@ func (s Summary) Accountwise() string {
 	return strings.Join(parts, ", ")
 }
 
+// InFlightText says what is used of a limit of calls in flight.
+func InFlightText(p store.Permits) string {
+	return fmt.Sprintf("%d of %d calls in flight of %s; workers have %d permits", p.Used, p.Max, Printable(p.Label), p.Share)
+}
+
 // WaitingFor says how many callers wait, and what for; "": nobody does.
 func WaitingFor(waiting map[string]int) string {
 	all := 0

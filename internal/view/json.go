@@ -19,7 +19,17 @@ type Budget struct {
 	Accounts    []Account    `json:"accounts"`      // that count anything
 	Pauses      []Pause      `json:"pauses"`        // in force, the first that ends first
 	Quarantined []Quarantine `json:"quarantined"`   // of tokens that were not served since, also those that are over
+	InFlight    []InFlight   `json:"in_flight"`     // of each limit of calls in flight that is in use
 	Workers     []Worker     `json:"workers"`       // the one heard of last comes last
+}
+
+// An InFlight is what is used of a limit of calls in flight.
+type InFlight struct {
+	Limit    string `json:"limit"`     // the store's name of it
+	Of       string `json:"of"`        // what it is of, for people
+	Max      int    `json:"max"`       // in force: lower than was told for a while after refusals
+	InFlight int    `json:"in_flight"` // calls, as the workers have said
+	Leased   int    `json:"leased"`    // permits that workers have
 }
 
 // A Set is limits that an operator has set.
@@ -84,7 +94,7 @@ type Worker struct {
 // Of returns what programs are shown of a budget.
 func Of(d store.Description) Budget {
 	used, _ := UsedOf(&d)
-	v := Budget{Budget: d.Budget, Now: d.Now, Used: used, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
+	v := Budget{Budget: d.Budget, Now: d.Now, Used: used, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, InFlight: []InFlight{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
 		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
@@ -102,6 +112,9 @@ func Of(d store.Description) Budget {
 	}
 	for _, q := range d.Quarantined {
 		v.Quarantined = append(v.Quarantined, Quarantine{q.Token, q.Reason, q.Count, q.Until, q.Probing, q.Cause})
+	}
+	for _, p := range d.Permits {
+		v.InFlight = append(v.InFlight, InFlight{p.Limit, p.Label, p.Max, p.Used, p.Share})
 	}
 	for _, w := range d.Workers {
 		v.Workers = append(v.Workers, Worker{w.ID, w.Seen, w.Load})

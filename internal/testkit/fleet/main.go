@@ -27,6 +27,7 @@ type order struct {
 	Serve    bool     // serve as the provider; otherwise crawl
 	Tokens   []string // the secrets
 	Limit    string   // of each token, as ration.ParseLimit reads it
+	InFlight int      // likewise, the calls in flight; 0: any number
 	URL      string   // that the crawlers request, again and again
 	Redis    string   // address
 	Budget   string   // name
@@ -156,6 +157,9 @@ func crawl(o order, out io.Writer) error {
 		Limits:  []ration.Limit{limit},
 		Store:   &ration.RedisStore{Client: client},
 		OnEvent: counts.onEvent,
+	}
+	if o.InFlight > 0 {
+		budget.Limits = append(budget.Limits, ration.Limit{InFlight: o.InFlight})
 	}
 	pool := ration.NewPool(budget)
 	for _, secret := range o.Tokens {
