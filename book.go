@@ -135,7 +135,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	r.Units = w.units
-	if w.accounts.TakesPermits && w.pool != nil {
+	if w.accounts.TakesPermits && len(w.accounts.Each) > 1 {
 		r.Excluded = w.withoutBusy()
 	}
 	w.accounts.Rules.Stamp(r)

@@ -22,12 +22,12 @@ import (
 func (g Grant) Done() { g.held.Return() }
 
 // permitSets returns what the call takes permits of, charged to each account in turn that may be charged.
-func (w *waiter) permitSets() [][]permits.Limit {
+func (w *waiter) permitSets() []permits.Set {
 	all := w.accounts.Permits(w.scopes)
 	if len(w.excluded) == 0 {
 		return all
 	}
-	var some [][]permits.Limit
+	var some []permits.Set
 	for i := range w.accounts.Each {
 		if !slices.Contains(w.excluded, w.accounts.Each[i].ID) {
 			some = append(some, all[i])
@@ -43,7 +43,7 @@ func (w *waiter) takePermit() bool {
 		return true
 	}
 	set := w.accounts.Permits(w.scopes)[i]
-	if len(set) == 0 || w.held != nil && w.held.Account == set[0].Account {
+	if len(set.Limits) == 0 {
 		return true
 	}
 	room := &w.budget.lines.permits
@@ -96,12 +96,16 @@ func (b *Budget) addInFlight(ctx context.Context, accounts *limits.List, all []s
 		return nil
 	}
 	sets := accounts.Permits(scopesOf(ctx))
-	told, err := b.lines.permits.Look(ctx, slices.Concat(sets...))
+	var asked []permits.Limit
+	for _, set := range sets {
+		asked = append(asked, set.Limits...)
+	}
+	told, err := b.lines.permits.Look(ctx, asked)
 	if err != nil {
 		return err
 	}
 	for i, set := range sets {
-		for range set {
+		for range set.Limits {
 			p := told[0]
 			told = told[1:]
 			all[i].Limits = append(all[i].Limits, store.NewLimitUsage(limit.Limit{InFlight: p.Max}, int64(p.Used), 0, time.Time{}))

@@ -112,7 +112,10 @@ func TestPermitsGoWhereTheyAreWanted(t *testing.T) {
 		began := time.Now()
 		all.Go(func() { api.crawl(t, []*ration.Budget{b}, 10, 30, itemsOf(t), ration.NewToken("a")) })
 		time.Sleep(15 * time.Second)
-		assert.InDelta(t, 150, api.begun, 10, "one worker alone has all of them")
+		api.mu.Lock()
+		begun := api.begun
+		api.mu.Unlock()
+		assert.InDelta(t, 150, begun, 10, "one worker alone has all of them")
 		all.Go(func() {
 			late := &busyAPI{took: time.Second, kind: oneKind}
 			late.crawl(t, []*ration.Budget{rationtest.Peer(b)}, 10, 10, itemsOf(t), ration.NewToken("a"))
@@ -295,5 +298,21 @@ func TestNoPermitIsHeldForASlot(t *testing.T) {
 			g.Done()
 		}
 		all.Wait()
+	})
+}
+
+// All tokens together are limited by a shared account, and each by its own limit.
+func TestASharedAccountLimitsCallsInFlight(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerSecond(1000), {InFlight: 4}}
+		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("app", ration.Limit{InFlight: 5})}
+		api := &busyAPI{took: time.Second, kind: oneKind}
+		peer := rationtest.Peer(b)
+		peer.Shared = b.Shared
+		began := time.Now()
+		api.crawl(t, []*ration.Budget{b, peer}, 8, 4, itemsOf(t), rationtest.Tokens("a", "b", "c")...)
+		require.Equal(t, 64, api.served)
+		require.Equal(t, 5, api.peak[""])
+		require.Less(t, time.Since(began), 17*time.Second, "64 calls of a second, 5 at once")
 	})
 }

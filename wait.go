@@ -62,7 +62,7 @@ func (w *waiter) leave() outcome {
 	if w.pool != nil {
 		w.Token = w.pool.token(w.account.ID)
 	}
-	if w.accounts.TakesPermits && !w.takePermit() {
+	if w.accounts.TakesPermits && (w.held == nil || w.held.Account != w.account.ID) && !w.takePermit() {
 		return noPermit
 	}
 	now := time.Now()
@@ -161,7 +161,7 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 		sets := w.permitSets()
 		unknown := false
 		for _, set := range sets {
-			if len(set) == 0 {
+			if len(set.Limits) == 0 {
 				return nil
 			}
 			held, unasked := room.Take(set)
@@ -177,13 +177,13 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 		allowed, byDeadline := w.longestWait(ctx)
 		if unknown && !asked && allowed == 0 {
 			asked = true
-			if _, err := room.Look(ctx, sets[0]); err != nil { // of which permits may be had by then
+			if _, err := room.Look(ctx, sets[0].Limits); err != nil { // of which permits may be had by then
 				return err
 			}
 			continue
 		}
 
-		why := rationtrace.Wait{Budget: b.Name, Account: sets[0][0].Account, Reason: rationtrace.Concurrency, Limit: limit.Limit{InFlight: sets[0][0].Max}.String()}
+		why := rationtrace.Wait{Budget: b.Name, Account: sets[0].Account, Reason: rationtrace.Concurrency, Limit: limit.Limit{InFlight: sets[0].Limits[0].Max}.String()}
 		if allowed == 0 {
 			return &store.ExhaustedError{Budget: b.Name, Account: why.Account, Allowed: allowed, Deadline: byDeadline, Wait: why}
 		}
@@ -200,7 +200,7 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 }
 
 // queueForPermit waits until the caller is given permits. Without them and without an error it is to look again.
-func (w *waiter) queueForPermit(ctx context.Context, sets [][]permits.Limit, why rationtrace.Wait, allowed time.Duration, byDeadline bool) error {
+func (w *waiter) queueForPermit(ctx context.Context, sets []permits.Set, why rationtrace.Wait, allowed time.Duration, byDeadline bool) error {
 	b := w.budget
 	wait := b.beginWait(ctx, w.traces, why, watchFrom)
 	defer func() { w.Waits = wait.end(w.Waits) }()

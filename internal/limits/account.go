@@ -48,7 +48,7 @@ type List struct {
 	inFlight       []limit.Limit     // of calls in flight, of each of them
 	inFlightShared []permits.Limit   // likewise, of the shared accounts
 	values         map[string]string // of what is counted apart; nil: those of no request
-	permits        [][]permits.Limit // what a request takes of each of them; nil: its scopes decide
+	permits        []permits.Set     // what a request takes of each of them; nil: its scopes decide
 }
 
 // UnitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot. It may have units that

@@ -13,9 +13,8 @@ import (
 
 // Limits of calls in flight are kept by package permits, and by no meter: a call takes permits, which come back when it ends.
 
-// Permits returns what a request with those scopes takes permits of, charged to each account of the list in turn; nil of an account: it
-// takes none.
-func (l *List) Permits(scopes []string) [][]permits.Limit {
+// Permits returns what a request with those scopes takes permits of, charged to each account of the list in turn.
+func (l *List) Permits(scopes []string) []permits.Set {
 	if l.permits != nil {
 		return l.permits
 	}
@@ -35,20 +34,20 @@ func (l *List) keepPermits(values map[string]string) {
 	l.permits = l.permitsWith(nil, values)
 }
 
-func (l *List) permitsWith(scopes []string, values map[string]string) [][]permits.Limit {
+func (l *List) permitsWith(scopes []string, values map[string]string) []permits.Set {
 	if values == nil {
 		values = l.values
 	}
-	all := make([][]permits.Limit, len(l.Each))
+	all := make([]permits.Set, len(l.Each))
 	for i := range l.Each {
 		account := &l.Each[i]
 		for _, o := range l.inFlight {
 			if o.Scope != "" && !slices.Contains(scopes, o.Scope) || o.Per != "" && values[o.Per] == "" {
 				continue
 			}
-			all[i] = append(all[i], permitsOf(&o, account.ID, account.Label, values[o.Per]))
+			all[i].Limits = append(all[i].Limits, permitsOf(&o, account.ID, account.Label, values[o.Per]))
 		}
-		all[i] = append(all[i], l.inFlightShared...)
+		all[i].Account, all[i].Limits = account.ID, append(all[i].Limits, l.inFlightShared...)
 	}
 	return all
 }

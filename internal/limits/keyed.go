@@ -42,7 +42,10 @@ func (k *Keeper) keyed(metered []limit.Limit) *Keyed {
 	lists := Keyed{keeper: k}
 	for _, l := range metered {
 		if l.Per != "" {
-			if lists.apart = max(lists.apart, l.Window, time.Minute); !slices.Contains(lists.per, l.Per) {
+			if lists.apart = max(lists.apart, l.Window); l.InFlight > 0 {
+				lists.apart = max(lists.apart, time.Minute)
+			}
+			if !slices.Contains(lists.per, l.Per) {
 				lists.per = append(lists.per, l.Per)
 			}
 		}

@@ -36,10 +36,18 @@ const (
 type Limit struct {
 	// Name is what the store calls it, and Label what people do.
 	Name, Label string
-	// Account is the ID of the account.
+	// Account is the ID of the account, which may be a shared one.
 	Account string
 	// Max is the limit.
 	Max int
+}
+
+// A Set is all that a call needs a permit of.
+type Set struct {
+	// Account is the ID of the token's account that the call is charged to.
+	Account string
+	// Limits are those that count the call. None: it needs no permit.
+	Limits []Limit
 }
 
 // An Owner does what a Room cannot. Its methods may be called at once by several goroutines, none under the Room's lock.
@@ -101,7 +109,7 @@ func (l *lease) wants() int { return l.used + l.waiting }
 // A queue is callers that wait for the same.
 type queue struct {
 	key     any
-	sets    [][]Limit
+	sets    []Set
 	callers []*Caller
 }
 
@@ -142,14 +150,14 @@ func (r *Room) lease(l Limit) *lease {
 }
 
 // take takes a permit of each, all or none. It needs mu.
-func (r *Room) take(limits []Limit, now time.Time) *Held {
-	for _, l := range limits {
+func (r *Room) take(set Set, now time.Time) *Held {
+	for _, l := range set.Limits {
 		if one := r.leases[l.Name]; one == nil || !one.isFree(now) {
 			return nil
 		}
 	}
-	held := &Held{Account: limits[0].Account, room: r}
-	for _, l := range limits {
+	held := &Held{Account: set.Account, room: r}
+	for _, l := range set.Limits {
 		one := r.lease(l)
 		one.used++
 		one.peak = max(one.peak, one.wants())
@@ -158,12 +166,12 @@ func (r *Room) take(limits []Limit, now time.Time) *Held {
 	return held
 }
 
-// Take takes a permit of each limit, if there are any at once. It reports as well whether the store has to be asked first.
-func (r *Room) Take(limits []Limit) (held *Held, unknown bool) {
+// Take takes the permits of a set, if there are any at once. It reports as well whether the store has to be asked first.
+func (r *Room) Take(set Set) (held *Held, unknown bool) {
 	now := time.Now()
 	r.mu.Lock()
-	held = r.take(limits, now)
-	for _, l := range limits {
+	held = r.take(set, now)
+	for _, l := range set.Limits {
 		one := r.leases[l.Name]
 		unknown = unknown || one == nil || !now.Before(one.until)
 	}
@@ -174,10 +182,10 @@ func (r *Room) Take(limits []Limit) (held *Held, unknown bool) {
 	return held, unknown
 }
 
-// TakeFirst is Take of limits of which the store was not asked yet, or long ago: it asks once.
-func (r *Room) TakeFirst(ctx context.Context, limits []Limit) *Held {
+// TakeFirst is Take of a set of which the store was not asked yet, or long ago: it asks once.
+func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
 	r.mu.Lock()
-	for _, l := range limits {
+	for _, l := range set.Limits {
 		one := r.lease(l)
 		one.waiting++
 		one.peak = max(one.peak, one.wants())
@@ -185,10 +193,10 @@ func (r *Room) TakeFirst(ctx context.Context, limits []Limit) *Held {
 	r.mu.Unlock()
 	_ = r.Owner.Ask(ctx) // without an answer a caller that waits goes on by itself
 	r.mu.Lock()
-	for _, l := range limits {
+	for _, l := range set.Limits {
 		r.lease(l).waiting--
 	}
-	held := r.take(limits, time.Now())
+	held := r.take(set, time.Now())
 	r.mu.Unlock()
 	if held != nil {
 		r.watch.Begin(r.begin)
@@ -196,12 +204,12 @@ func (r *Room) TakeFirst(ctx context.Context, limits []Limit) *Held {
 	return held
 }
 
-// IsBusy reports whether a call would have to wait for one of the limits: the store has given no more.
-func (r *Room) IsBusy(limits []Limit) bool {
+// IsBusy reports whether a call would have to wait for one of the permits: the store has given no more.
+func (r *Room) IsBusy(set Set) bool {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(limits, func(l Limit) bool {
+	return slices.ContainsFunc(set.Limits, func(l Limit) bool {
 		one := r.leases[l.Name]
 		return one != nil && now.Before(one.until) && one.used >= one.share
 	})
@@ -209,7 +217,7 @@ func (r *Room) IsBusy(limits []Limit) bool {
 
 // Join has a caller wait for the permits of any of some sets, which came in that turn. Those who give the same key wait for the same
 // sets, one behind the other.
-func (r *Room) Join(key any, turn uint64, sets [][]Limit) *Caller {
+func (r *Room) Join(key any, turn uint64, sets []Set) *Caller {
 	r.watch.Begin(r.begin)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +229,7 @@ func (r *Room) Join(key any, turn uint64, sets [][]Limit) *Caller {
 		}
 		r.queues[key] = q
 		for _, set := range sets {
-			for _, l := range set {
+			for _, l := range set.Limits {
 				if one := r.lease(l); !slices.Contains(one.queues, q) {
 					one.queues = append(one.queues, q)
 				}
@@ -234,17 +242,17 @@ func (r *Room) Join(key any, turn uint64, sets [][]Limit) *Caller {
 	// Of several sets it counts on the one for which the fewest wait, so that the store is asked for what one call needs.
 	least := -1
 	for i, set := range sets {
-		if n := r.lease(set[0]).waiting; least < 0 || n < least {
+		if n := r.lease(set.Limits[0]).waiting; least < 0 || n < least {
 			c.counts, least = i, n
 		}
 	}
-	for _, l := range sets[c.counts] {
+	for _, l := range sets[c.counts].Limits {
 		one := r.lease(l)
 		one.waiting++
 		one.peak = max(one.peak, one.wants())
 	}
 	r.serve([]*queue{q})
-	if !c.left && r.lacks(sets[c.counts]) {
+	if !c.left && r.lacks(sets[c.counts].Limits) {
 		r.askSoon()
 	}
 	return c
@@ -284,13 +292,13 @@ func (c *Caller) leave() (waits bool) {
 	}
 	c.left = true
 	q.callers = slices.DeleteFunc(q.callers, func(o *Caller) bool { return o == c })
-	for _, l := range q.sets[c.counts] {
+	for _, l := range q.sets[c.counts].Limits {
 		r.lease(l).waiting--
 	}
 	if len(q.callers) == 0 {
 		delete(r.queues, q.key)
 		for _, set := range q.sets {
-			for _, l := range set {
+			for _, l := range set.Limits {
 				one := r.lease(l)
 				one.queues = slices.DeleteFunc(one.queues, func(o *queue) bool { return o == q })
 			}
@@ -326,8 +334,8 @@ func (r *Room) serve(queues []*queue) {
 
 // mayServe reports whether there are permits for a queue. It needs mu.
 func (r *Room) mayServe(q *queue, now time.Time) bool {
-	return slices.ContainsFunc(q.sets, func(set []Limit) bool {
-		return !slices.ContainsFunc(set, func(l Limit) bool { return !r.lease(l).isFree(now) })
+	return slices.ContainsFunc(q.sets, func(set Set) bool {
+		return !slices.ContainsFunc(set.Limits, func(l Limit) bool { return !r.lease(l).isFree(now) })
 	})
 }
 
@@ -350,7 +358,9 @@ func (h *Held) Return() {
 			}
 		}
 	}
-	r.serve(queues)
+	if queues != nil {
+		r.serve(queues)
+	}
 	for _, l := range h.leases {
 		surplus = surplus || l.short && l.wants() < l.share
 	}

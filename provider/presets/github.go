@@ -19,7 +19,7 @@ func GitHub() *provider.Provider {
 	return &provider.Provider{
 		Name: "github", Limits: slices.Concat(gitHubResources, gitHubSecondary),
 		Note: "by user and resource; 60 an hour from an address without a token; 900 points a minute, of which a write costs 5 and GraphQL has 2,000 apart; " +
-			"80 requests a minute and 500 an hour that create content, as POST, PUT and PATCH are taken to do; a secondary limit of 100 at once is not kept",
+			"80 requests a minute and 500 an hour that create content, as POST, PUT and PATCH are taken to do; 100 at once",
 		Scopes: gitHubScopes, Units: gitHubPoints,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
@@ -53,6 +53,7 @@ var gitHubSecondary = []limit.Limit{
 	{Max: 2000, Window: time.Minute, Unit: "graphql_points"},
 	{Max: 80, Window: time.Minute, Unit: "content"},
 	{Max: 500, Window: time.Hour, Unit: "content"},
+	{InFlight: 100},
 }
 
 // gitHubPoints returns what a request costs of the points of a minute, which REST and GraphQL have apart: a write 5, any other 1.
