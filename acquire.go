@@ -39,6 +39,11 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 
 	a := acquisition{Transport: t, req: req, excluded: excluded, waits: waits}
 	a.options = requestOptionsOf(req.Context())
+	if a.options != nil && a.options.labels != nil {
+		if a.excluded, err = t.Pool.excludedBy(a.options.labels, excluded); err != nil {
+			return Grant{}, err
+		}
+	}
 	a.ctx, a.cost, a.scopes = t.costAndScopes(req, a.options)
 	if err = a.run(&grant); err != nil {
 		grant = Grant{}
@@ -189,7 +194,10 @@ func (a *acquisition) book(grant *Grant, may unpaused) (err error) {
 func (a *acquisition) waitAfter(failed error, may unpaused) error {
 	switch {
 	case errors.Is(failed, ErrNoToken):
-		none, _ := errors.AsType[*NoTokenError](failed) // errors.As would allocate for every request
+		none, is := errors.AsType[*NoTokenError](failed) // errors.As would allocate for every request
+		if !is {
+			return failed
+		}
 		if a.probeBegan.IsZero() {
 			a.probeBegan = time.Now()
 		}
@@ -305,11 +313,6 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 		ctx = withKeysOf(ctx, t.Provider.Keys(req))
 	}
 	return ctx, cost, scopes
-}
-
-// outOfTime reports whether the error says that no slot came within the allowed time.
-func outOfTime(err error) bool {
-	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
 }
 
 var errAuthorization = errors.New("ration: the request has an Authorization header already: the Transport attaches the token, " +

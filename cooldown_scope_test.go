@@ -24,7 +24,7 @@ func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		p := rationtest.Preset(t, "github")
 		api := rationtest.NewAPI(rationtest.Replying(3, rationtest.Reply{Status: 403, Body: githubSecondary, Header: rationtest.JSON}))
-		var reasons []ration.Reason
+		var reasons []provider.Reason
 		worker := func(b *ration.Budget) *http.Client {
 			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a")),
 				OnRefusal: func(resp *http.Response, _ ration.Grant) {
@@ -42,7 +42,7 @@ func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
 			require.GreaterOrEqual(t, at[i+1]-at[i], least)
 			require.LessOrEqual(t, at[i+1]-at[i], least+least/2+time.Second)
 		}
-		require.Equal(t, []ration.Reason{provider.ReasonSecondary, provider.ReasonSecondary, provider.ReasonSecondary}, reasons)
+		require.Equal(t, []provider.Reason{provider.ReasonSecondary, provider.ReasonSecondary, provider.ReasonSecondary}, reasons)
 	})
 }
 
@@ -69,7 +69,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 	for _, row := range []struct {
 		name, provider string
 		says           rationtest.Reply
-		reason         ration.Reason
+		reason         provider.Reason
 		again          time.Duration // when the request is retried, if the response says so
 		same           bool          // others to that endpoint wait too
 	}{
@@ -231,7 +231,7 @@ func TestOnRefusalIsCalledForAnyRefusal(t *testing.T) {
 	for _, row := range []struct {
 		provider string
 		says     rationtest.Reply
-		want     ration.Reason
+		want     provider.Reason
 	}{
 		{"github", rationtest.Reply{Status: 403, Body: `{"message":"API rate limit exceeded for user ID 1."}`, Header: rationtest.JSON}, provider.ReasonQuota},
 		{"meta", rationtest.Reply{Status: 400, Body: `{"error":{"code":17}}`, Header: rationtest.JSON}, provider.ReasonQuota},
@@ -245,7 +245,7 @@ func TestOnRefusalIsCalledForAnyRefusal(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := rationtest.Preset(t, row.provider)
 			p.Attach = nil
-			var reasons []ration.Reason
+			var reasons []provider.Reason
 			token := ration.NewToken("a")
 			client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Replying(9, row.says)), Provider: p, Retries: ration.RetryPolicy{Max: -1},
 				Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), token),
@@ -259,7 +259,7 @@ func TestOnRefusalIsCalledForAnyRefusal(t *testing.T) {
 			if row.want == "" {
 				require.Empty(t, reasons)
 			} else {
-				require.Equal(t, []ration.Reason{row.want}, reasons)
+				require.Equal(t, []provider.Reason{row.want}, reasons)
 			}
 		})
 	}

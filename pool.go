@@ -18,6 +18,7 @@ import (
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/suspect"
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -36,7 +37,8 @@ type Pool struct {
 	quarantining singleflight.Group // by quarantineID
 	sourced      atomic.Bool        // whether there may be tokens with a source
 	takers       atomic.Int64       // how many callers want a token, while there may be
-	served       sync.Map           // by the token's ID, when it was served last: an *atomic.Int64, in nanoseconds
+	near         affinities
+	served       sync.Map // by the token's ID, when it was served last: an *atomic.Int64, in nanoseconds
 
 	mu        sync.Mutex           // protects all below
 	tokens    []Token              // in the order in which they were added
@@ -180,9 +182,21 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, er
 		p.takers.Add(1)
 		defer p.takers.Add(-1)
 	}
-	excluded = slices.Clone(excluded)
-	slices.Sort(excluded)
-	excluded = slices.Compact(excluded)
+	o := requestOptionsOf(ctx)
+	if len(excluded) > 0 || o != nil && o.labels != nil {
+		var err error
+		if excluded, err = p.excludedBy(labelsOf(o), excluded); err != nil {
+			return Grant{}, err
+		}
+	}
+	if o != nil && o.affinity != "" {
+		return p.takeNear(ctx, cost, excluded, o)
+	}
+	return p.takeFrom(ctx, cost, excluded)
+}
+
+// takeFrom is take for accounts that are excluded in ascending order.
+func (p *Pool) takeFrom(ctx context.Context, cost int, excluded []string) (Grant, error) {
 	for {
 		accounts, err := p.list(excluded)
 		if err != nil {
@@ -200,6 +214,120 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, er
 		// probes it.
 		w.cancelSoon()
 	}
+}
+
+// excludedBy returns the accounts that a request must not be charged to, in ascending order: those that are excluded, and those without
+// any of the labels that it asks for. It is an error if no account is left that has one.
+func (p *Pool) excludedBy(labels, excluded []string) ([]string, error) {
+	excluded = slices.Clone(excluded)
+	if len(labels) > 0 {
+		accounts, err := p.list(nil)
+		if err != nil {
+			return nil, err
+		}
+		before := len(excluded)
+		for i := range accounts.Each {
+			if one := &accounts.Each[i]; !slices.Contains(labels, one.Label) {
+				excluded = append(excluded, one.ID)
+			}
+		}
+		if len(excluded)-before == len(accounts.Each) {
+			return nil, fmt.Errorf("%w: budget %q: of the pool's tokens that may be used none has the label %s", ErrNoToken, p.budget.Name, strings.Join(labels, " or "))
+		}
+	}
+	slices.Sort(excluded)
+	return slices.Compact(excluded), nil
+}
+
+const (
+	// mostAffinities is of how many keys a pool remembers who has served them, and affinityFor for how long.
+	mostAffinities = 10_000
+	affinityFor    = time.Hour
+)
+
+// affinities are the accounts that have served requests with a key. The zero value has none, and is safe for concurrent use.
+type affinities struct {
+	mu  sync.Mutex // protects all
+	all sweep.Map[string, affinity]
+}
+
+type affinity struct {
+	account string
+	at      time.Time
+}
+
+// of returns the account that has served a key last; "": none is known.
+func (a *affinities) of(key string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if one := a.all.Get(key); time.Since(one.at) <= affinityFor {
+		return one.account
+	}
+	return ""
+}
+
+// note notes who serves a key. If too many are remembered those go that were not served within a minute.
+func (a *affinities) note(key, account string) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all.Sweep(func(_ string, one affinity) bool { return now.Sub(one.at) > affinityFor })
+	if a.all.Len() >= mostAffinities && a.all.Get(key).account == "" {
+		a.all.SweepAll(func(_ string, one affinity) bool { return now.Sub(one.at) > time.Minute })
+	}
+	if a.all.Len() < mostAffinities || a.all.Get(key).account != "" {
+		a.all.Set(key, affinity{account, now})
+	}
+}
+
+// takeNear is takeFrom for requests that should be served by the account that has served their key: it is, unless its slot is later than
+// the best by more than the patience.
+func (p *Pool) takeNear(ctx context.Context, cost int, excluded []string, o *requestOptions) (grant Grant, err error) {
+	defer func() {
+		if err == nil {
+			p.near.note(o.affinity, grant.account.ID)
+		}
+	}()
+	accounts, err := p.list(excluded)
+	if err != nil {
+		return Grant{}, err
+	}
+	own := p.near.of(o.affinity)
+	if accounts.Index(own) < 0 || slices.Contains(excluded, own) {
+		return p.takeFrom(ctx, cost, excluded)
+	}
+	others := slices.Clone(excluded)
+	for _, id := range accounts.Without(excluded) {
+		if id != own {
+			others = append(others, id)
+		}
+	}
+	slices.Sort(others)
+
+	grant, later, err := p.takeWithin(ctx, cost, others, o.patience)
+	if later <= 0 {
+		return grant, err
+	}
+	if later > o.patience { // which is when the account has a slot: is another one earlier by more?
+		if grant, later, err = p.takeWithin(ctx, cost, excluded, later-o.patience); later <= 0 {
+			return grant, err
+		}
+	}
+	return p.takeFrom(ctx, cost, others)
+}
+
+// takeWithin is takeFrom for a slot within a time. If there is none it returns when the first is, from now on.
+func (p *Pool) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration) (grant Grant, later time.Duration, err error) {
+	bounded, stop := context.WithTimeout(ctx, within)
+	defer stop()
+	grant, err = p.takeFrom(bounded, cost, excluded)
+	if err == nil || ctx.Err() != nil || !outOfTime(err) {
+		return grant, 0, err
+	}
+	if exhausted, is := errors.AsType[*store.ExhaustedError](err); is {
+		later = exhausted.RetryAfter
+	}
+	return Grant{}, max(later, within, 1), err
 }
 
 // Format implements fmt.Formatter as [Budget.Format]: how many tokens the pool has, of which budget.

@@ -66,6 +66,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
@@ -174,14 +175,6 @@ type Provider = provider.Provider
 // that want to log why a request was refused.
 type Feedback = provider.Feedback
 
-// A Reason is why a request was refused. Compare [Feedback], [Event] or [QuarantinedToken]
-// with the constants of package provider, such as provider.ReasonQuota.
-type Reason = provider.Reason
-
-// A Scope is whom a refusal affects: a token, an application, an address. A
-// [SharedAccount] has one. Package provider has the constants.
-type Scope = provider.Scope
-
 // requestOptions are what a context asks for. They are one value of the context, because
 // every request looks for them.
 type requestOptions struct {
@@ -196,6 +189,9 @@ type requestOptions struct {
 	mayHaveMore bool              // units may have some that no limit counts
 	keys        map[string]string // what limits with a Per count apart, not to be changed; nil: it was not said
 	grant       []byte            // on which the request is sent, as a text; nil: one is to be taken
+	labels      []string          // of the tokens that may serve it, in order; nil: any may
+	affinity    string            // what should be served by one token; empty: nothing
+	patience    time.Duration     // how much later than others that token's slot may be
 }
 
 type requestOptionsKey struct{}
@@ -283,6 +279,22 @@ func WithKey(ctx context.Context, per, value string) context.Context {
 	})
 }
 
+// WithTokens returns a context whose requests are served by the tokens of a pool that have one of these labels ([Token].Label), and by no
+// others: those that may read a private repository, say. If the pool has none of them, or all are quarantined, the request fails with
+// an error that matches [ErrNoToken]. Without labels any token does. Of an account that several tokens share, all must have such labels.
+func WithTokens(ctx context.Context, labels ...string) context.Context {
+	labels = slices.Clone(labels)
+	slices.Sort(labels)
+	return withOption(ctx, func(o *requestOptions) { o.labels = slices.Compact(labels) })
+}
+
+// WithAffinity returns a context whose requests are served by the token of a pool that has served the requests with that key before, as
+// long as its slot is later than the best by no more than patience: an API that caches by token answers the pages of one conversation, or
+// of one customer, from its cache. The process remembers the tokens of the latest 10,000 keys for an hour. An empty key asks for nothing.
+func WithAffinity(ctx context.Context, key string, patience time.Duration) context.Context {
+	return withOption(ctx, func(o *requestOptions) { o.affinity, o.patience = key, max(0, patience) })
+}
+
 // withKeysOf returns a context with what a Provider says of a request's keys, where the context does not say it.
 func withKeysOf(ctx context.Context, said map[string]string) context.Context {
 	return withOption(ctx, func(o *requestOptions) {
@@ -294,6 +306,14 @@ func withKeysOf(ctx context.Context, said map[string]string) context.Context {
 		maps.Copy(all, o.keys)
 		o.keys = all
 	})
+}
+
+// labelsOf returns the labels of the tokens that options ask for; nil: any will do.
+func labelsOf(o *requestOptions) []string {
+	if o == nil {
+		return nil
+	}
+	return o.labels
 }
 
 // keysOf returns the values of keys that options say.

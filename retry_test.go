@@ -246,7 +246,7 @@ func TestARequestThatCannotSucceedIsNotRetried(t *testing.T) {
 	for _, row := range []struct {
 		name, provider string
 		says           rationtest.Reply
-		reason         ration.Reason
+		reason         provider.Reason
 		refused        bool
 	}{
 		{"no credit", "openai", rationtest.Reply{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`, Header: append([]string{"Retry-After", "1"}, rationtest.JSON...)}, provider.ReasonBilling, true},

@@ -307,6 +307,11 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 	return max(0, time.Until(until)), byDeadline
 }
 
+// outOfTime reports whether the error says that no slot came within the allowed time.
+func outOfTime(err error) bool {
+	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // waitsUntil returns until when the caller may wait, and whether it is the context's deadline; zero: for ever.
 func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bool) {
 	if w.budget.MaxWait > 0 {

@@ -88,16 +88,16 @@ func arrivalOf(resp *http.Response, said time.Time) time.Time {
 
 // A conclusion is what -json prints. An unknown value is null.
 type conclusion struct {
-	Refused          bool          `json:"refused"`
-	Reason           ration.Reason `json:"reason"`
-	Limit            *int64        `json:"limit"`
-	Remaining        *int64        `json:"remaining"`
-	RemainingPercent *float64      `json:"remaining_percent"`
-	Wait             *float64      `json:"wait_s"`
-	Cooldown         *float64      `json:"cooldown_s"`
-	Scope            *ration.Scope `json:"scope"`
-	DeadToken        bool          `json:"dead_token"`
-	Retryable        bool          `json:"retryable"`
+	Refused          bool            `json:"refused"`
+	Reason           provider.Reason `json:"reason"`
+	Limit            *int64          `json:"limit"`
+	Remaining        *int64          `json:"remaining"`
+	RemainingPercent *float64        `json:"remaining_percent"`
+	Wait             *float64        `json:"wait_s"`
+	Cooldown         *float64        `json:"cooldown_s"`
+	Scope            *provider.Scope `json:"scope"`
+	DeadToken        bool            `json:"dead_token"`
+	Retryable        bool            `json:"retryable"`
 }
 
 func concluded(f ration.Feedback) conclusion {

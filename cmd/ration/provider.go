@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/samples"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
 
@@ -96,7 +97,7 @@ func knownOf(name string, withResponses bool) (knownAPI, error) {
 // of a success.
 func responsesOf(name string, api *ration.Provider) ([]response, error) {
 	type kind struct {
-		reason              ration.Reason
+		reason              provider.Reason
 		refused, dead, fine bool
 	}
 	all, err := samples.Of(name)

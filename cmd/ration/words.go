@@ -12,7 +12,7 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-var reasons = map[ration.Reason]string{
+var reasons = map[provider.Reason]string{
 	provider.ReasonQuota:        "a quota is spent",
 	provider.ReasonSecondary:    "a limit that the provider does not publish is exceeded",
 	provider.ReasonConcurrency:  "too many requests were in flight; that says nothing about a rate",

@@ -171,7 +171,7 @@ func TestCrawlerReportsRefusalsAndEvents(t *testing.T) {
 	o.Limit = "8/1h" // which is not what the provider says
 	calls, h := crawlFor(t, s, o)
 	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
-	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.Quarantined)
+	require.Equal(t, map[string]provider.Reason{dead: provider.ReasonDeadToken}, h.Quarantined)
 	require.Equal(t, 1, h.Events["TokenQuarantined"])
 	require.Equal(t, 1, h.Events["LimitLearned"])
 	require.Contains(t, h.LearnedLimits[ration.NewToken("two").AccountID()][0], "10/1h")

@@ -8,26 +8,27 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // A report counts what a crawler's transport and budget have reported. The crawler prints it
 // as JSON. It is safe for concurrent use.
 type report struct {
-	mu            sync.Mutex               // protects all below
-	Refused       map[ration.Reason]int    // calls, by reason; retried ones included
-	Unserved      int                      // requests whose last attempt was refused
-	Events        map[string]int           // by kind
-	ExternalUsage int                      // units that other clients have spent
-	LearnedLimits map[string][]string      // by account, the limits that the provider announced last
-	Quarantined   map[string]ration.Reason // reasons, by token ID
+	mu            sync.Mutex                 // protects all below
+	Refused       map[provider.Reason]int    // calls, by reason; retried ones included
+	Unserved      int                        // requests whose last attempt was refused
+	Events        map[string]int             // by kind
+	ExternalUsage int                        // units that other clients have spent
+	LearnedLimits map[string][]string        // by account, the limits that the provider announced last
+	Quarantined   map[string]provider.Reason // reasons, by token ID
 }
 
 func newReport() *report {
 	return &report{
-		Refused:       make(map[ration.Reason]int),
+		Refused:       make(map[provider.Reason]int),
 		Events:        make(map[string]int),
 		LearnedLimits: make(map[string][]string),
-		Quarantined:   make(map[string]ration.Reason),
+		Quarantined:   make(map[string]provider.Reason),
 	}
 }
 

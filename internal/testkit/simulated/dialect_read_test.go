@@ -21,8 +21,8 @@ var firstCall = time.Date(2026, 1, 15, 12, 0, 0, 300_000_000, time.UTC)
 
 // A conclusion is what the reader should conclude from a refusal.
 type conclusion struct {
-	reason ration.Reason
-	scope  ration.Scope
+	reason provider.Reason
+	scope  provider.Scope
 	wait   time.Duration // zero: unknown
 }
 
