@@ -18,8 +18,15 @@ type askedOf struct {
 	Most   int    `json:"max_tokens"`
 	MostB  int    `json:"max_completion_tokens"`
 	MostC  int    `json:"max_output_tokens"`
-	length int    // of the body
-	unread bool   // it has a body that could not be read
+	Gemini struct {
+		Most int `json:"maxOutputTokens"`
+	} `json:"generationConfig"`
+	Bedrock struct {
+		Most  int `json:"maxTokens"`
+		MostB int `json:"max_new_tokens"`
+	} `json:"inferenceConfig"`
+	length int  // of the body
+	unread bool // it has a body that could not be read
 }
 
 const (
@@ -55,7 +62,7 @@ func asked(req *http.Request) (of askedOf) {
 
 // tokens returns about how many tokens go in, and how many come out at the most.
 func (of *askedOf) tokens() (in, out int) {
-	for _, n := range [...]int{of.Most, of.MostB, of.MostC, usualReply} {
+	for _, n := range [...]int{of.Most, of.MostB, of.MostC, of.Gemini.Most, of.Bedrock.Most, of.Bedrock.MostB, usualReply} {
 		if n > 0 && out == 0 {
 			out = n
 		}
