@@ -19,8 +19,10 @@ func (m meter) emission(units int64) exact {
 	return exact{whole, m.Window*units - whole*m.Max}
 }
 
-func (e exact) plus(m meter, units int64) exact {
-	more := m.emission(units)
+func (e exact) plus(m meter, units int64) exact { return e.more(m, m.emission(units)) }
+
+// more returns e + more.
+func (e exact) more(m meter, more exact) exact {
 	if e = (exact{e.at + more.at, e.part + more.part}); e.part >= m.Max {
 		e = exact{e.at + 1, e.part - m.Max}
 	}

@@ -142,17 +142,36 @@ func (g *gcra) split(m meter, units int64) (rest taking) {
 	return rest
 }
 
-// record adds to what is taken from the slot on, at most Burst units, and no more than the
-// bucket holds at the last slot of all. What was free before counts as used: nobody knows
-// where in it the units left.
+// record takes the first time that is free from the slot on, for at most Burst units, and no more at the tail than the
+// bucket holds at the last slot of all.
 func (g *gcra) record(m meter, slot, cost int64) {
 	g.settle(m)
-	g.free = nil
+	left, first := m.emission(min(cost, m.Burst)), max(slot, m.transaction.now)
+	for i, looked := 0, 0; i < len(g.free) && looked < maxStretches && left.after(exact{}); {
+		s := g.free[i].of(m)
+		if s.to.at <= first {
+			i++
+			continue
+		}
+		looked++
+		begins := s.from.orLater(exact{at: first})
+		ends := s.to
+		if length := s.to.less(m, begins); length.after(left) {
+			ends, left = begins.more(m, left), exact{}
+		} else {
+			left = left.less(m, length)
+		}
+		g.free = slices.Delete(g.free, i, i+1)
+		g.keep(m, i, stretch{ends, s.to})
+		before := len(g.free)
+		g.keep(m, i, stretch{s.from, begins})
+		i += len(g.free) - before
+	}
 	full := exact{at: max(slot, m.transaction.account.latest)}.plus(m, m.Burst)
-	if g.tail.after(full) {
+	if !left.after(exact{}) || g.tail.after(full) {
 		return
 	}
-	if g.tail = g.tail.orLater(exact{at: slot}).plus(m, min(cost, m.Burst)); g.tail.after(full) {
+	if g.tail = g.tail.orLater(exact{at: slot}).more(m, left); g.tail.after(full) {
 		g.tail = full
 	}
 }

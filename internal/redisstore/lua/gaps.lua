@@ -146,6 +146,46 @@ do
     return parts, looked
   end
 
+  -- take takes so much of the first free time from an instant on, and returns what is left to be taken.
+  function gaps.take(m, first, left, leftPart)
+    first = math.max(first, m.account.now)
+    local looked = 0
+    while get(m, 'gaps') and looked < GAPS and isAfter(left, leftPart, 0, 0) do
+      local member = call('ZRANGEBYSCORE', gaps.keyOf(m), '(' .. text(first), '+inf', 'LIMIT', 0, 1)[1]
+      if not member then
+        break
+      end
+      local from, fromPart, to, toPart = gaps.read(m, member)
+      local at, part = from, fromPart
+      if at < first then
+        at, part = first, 0
+      end
+      local ends, endsPart = to, toPart
+      local length, lengthPart = to - at, toPart - part
+      if lengthPart < 0 then
+        length, lengthPart = length - 1, lengthPart + m.max
+      end
+      if isAfter(length, lengthPart, left, leftPart) then
+        ends, endsPart = at + left, part + leftPart
+        if endsPart >= m.max then
+          ends, endsPart = ends + 1, endsPart - m.max
+        end
+        left, leftPart = 0, 0
+      else
+        left, leftPart = left - length, leftPart - lengthPart
+        if leftPart < 0 then
+          left, leftPart = left - 1, leftPart + m.max
+        end
+      end
+      call('ZREM', gaps.keyOf(m), member)
+      gaps.free(m, from, fromPart, at, part)
+      gaps.free(m, ends, endsPart, to, toPart)
+      looked = looked + 1
+    end
+    work = work + looked / QUICK
+    return left, leftPart
+  end
+
   function gaps.dropAll(m)
     if get(m, 'gaps') then
       call('UNLINK', gaps.keyOf(m))

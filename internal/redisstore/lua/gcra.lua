@@ -144,10 +144,10 @@ do
         return -- it is told of it as a whole: record.lua
       end
       rescale(m)
-      gaps.dropAll(m)
+      local left, leftPart = gaps.take(m, slot, emission(m, math.min(cost, m.extra)))
       local at, part = readBucket(m)
       local full, rest = plus(m, math.max(slot, m.account.edge), 0, m.extra)
-      if isAfter(at, part, full, rest) then
+      if isAfter(at, part, full, rest) or not isAfter(left, leftPart, 0, 0) then
         return
       end
       -- A bucket that is not yet empty takes it as if it fell later: in whatever order
@@ -155,7 +155,10 @@ do
       if not isAfter(at, part, slot, 0) then
         at, part = slot, 0
       end
-      at, part = plus(m, at, part, math.min(cost, m.extra))
+      at, part = at + left, part + leftPart
+      if part >= m.max then
+        at, part = at + 1, part - m.max
+      end
       if isAfter(at, part, full, rest) then
         at, part = full, rest
       end
