@@ -48,7 +48,9 @@ func parseEntry(name string, slot time.Time) (booking, error) {
 			break
 		}
 		for range takings {
-			p.taken = append(p.taken, taking{stretch{exact{number(), number()}, exact{number(), number()}}, number()})
+			took := taking{stretch{exact{number(), number()}, exact{number(), number()}}, number(), false}
+			took.most, took.more = took.most/2, took.most%2 == 1
+			p.taken = append(p.taken, took)
 		}
 		b.parts = append(b.parts, p)
 	}
@@ -86,7 +88,11 @@ func appendPart(text []byte, p part) []byte {
 	text = append(text, logged, byte(len(p.taken)))
 	text = binary.BigEndian.AppendUint64(text, uint64(p.cost))
 	for _, t := range p.taken {
-		for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, t.most} {
+		most := 2 * t.most
+		if t.more {
+			most++
+		}
+		for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, most} {
 			text = binary.BigEndian.AppendUint64(text, uint64(n))
 		}
 	}

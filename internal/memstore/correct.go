@@ -133,7 +133,7 @@ func (a *account) change(b *booking, p *part, units, now int64) (freed bool) {
 				m.counter.record(m, b.slot, -less)
 			case less > 0:
 				if g, timed := m.counter.(*gcra); timed && units > 0 && len(c.taken) > 0 {
-					kept = append(kept, g.split(m, less))
+					kept = append(kept, g.split(m, less)...)
 				}
 				m.counter.cancel(m, b.slot, less)
 			}

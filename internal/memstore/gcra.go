@@ -16,11 +16,15 @@ type gcra struct {
 	free []stretch // before the tail: in order, and none touches another
 }
 
-// A taking is the stretch that a booking took, so that it can be given back.
+// A taking is a stretch that a booking took, so that it can be given back.
 type taking struct {
 	stretch
 	most int64 // the Max, of which its parts are
+	more bool  // the next one is of the same booking and limit
 }
+
+// mostPieces is of how many stretches a booking may be made where none alone is long enough.
+const mostPieces = 8
 
 // maxStretches is how many free stretches a booking looks at.
 const maxStretches = 1024
@@ -55,14 +59,69 @@ func (g *gcra) earliest(m meter, from, cost, most int64) int64 {
 		size = size * float64(most) / float64(m.Max)
 	}
 	_, _, slot := g.place(m, from, cost, size)
+	if early, pieces := g.pieces(m, from, cost, size, slot); pieces != nil {
+		return early
+	}
 	return slot
+}
+
+// pieces returns the slot of a booking that takes several free stretches, from the slot on, if it is before another one; nil: it
+// is not, or there are too few. What calls have not used comes back in pieces that are shorter than the next call.
+func (g *gcra) pieces(m meter, from, cost int64, size float64, before int64) (slot int64, pieces []stretch) {
+	const tries = 4
+	slot = max(from, m.transaction.now)
+	for range tries {
+		left, looked := m.emission(cost), 0
+		pieces = pieces[:0]
+		for i := range g.free {
+			s := g.free[i].of(m)
+			if s.to.at <= slot {
+				continue
+			}
+			if looked++; looked > maxStretches || len(pieces) == mostPieces {
+				return slot, nil
+			}
+			s.from = s.from.orLater(exact{at: slot})
+			if length := s.to.less(m, s.from); length.after(left) {
+				s.to = s.from.more(m, left)
+				left = exact{}
+			} else {
+				left = left.less(m, length)
+			}
+			if pieces = append(pieces, s); !left.after(exact{}) {
+				break
+			}
+		}
+		if left.after(exact{}) {
+			return slot, nil
+		}
+		last := pieces[len(pieces)-1].to
+		next := max(slot, last.behind(m, -size)+m.Margin)
+		if next >= before {
+			return slot, nil
+		}
+		if next == slot {
+			return slot, slices.Clone(pieces)
+		}
+		slot = next
+	}
+	return slot, nil
 }
 
 // commit takes a stretch from the first time on at which the booking may count: what is
 // before that stays free for others that leave earlier.
 func (g *gcra) commit(m meter, slot, cost int64) {
 	g.settle(m)
-	i, begins, _ := g.place(m, slot, cost, float64(m.Burst))
+	i, begins, alone := g.place(m, slot, cost, float64(m.Burst))
+	if alone > slot {
+		if _, pieces := g.pieces(m, slot, cost, float64(m.Burst), slot+1); pieces != nil {
+			for n, s := range pieces {
+				g.take(m, s)
+				m.transaction.taken = append(m.transaction.taken, taking{s, m.Max, n+1 < len(pieces)})
+			}
+			return
+		}
+	}
 	least := begins.orLater(exact{at: slot})
 	took := stretch{begins, least.plus(m, cost)}
 	if begins.behind(m, float64(cost-m.Burst))+m.Margin < slot {
@@ -81,7 +140,24 @@ func (g *gcra) commit(m meter, slot, cost int64) {
 		g.tail = took.to
 	}
 	g.keep(m, i, stretch{begins, took.from})
-	m.transaction.taken = append(m.transaction.taken, taking{took, m.Max})
+	m.transaction.taken = append(m.transaction.taken, taking{took, m.Max, false})
+}
+
+// take takes a part of a free stretch.
+func (g *gcra) take(m meter, s stretch) {
+	for i := range g.free {
+		whole := g.free[i].of(m)
+		if s.from.after(whole.to) || whole.from.after(s.from) {
+			continue
+		}
+		if !whole.to.after(s.from) {
+			continue
+		}
+		g.free = slices.Delete(g.free, i, i+1)
+		g.keep(m, i, stretch{s.to, whole.to})
+		g.keep(m, i, stretch{whole.from, s.from})
+		return
+	}
 }
 
 // keep inserts a stretch before the i-th if any of it is ahead.
@@ -94,11 +170,16 @@ func (g *gcra) keep(m meter, i int, s stretch) {
 // cancel gives back what the booking took, as far as it is ahead.
 func (g *gcra) cancel(m meter, slot, cost int64) {
 	c := m.transaction
-	if len(c.taken) == 0 {
-		return
+	for more := true; more && len(c.taken) > 0; {
+		took := c.taken[0]
+		c.taken, more = c.taken[1:], took.more
+		g.giveBack(m, took)
 	}
-	took := c.taken[0]
-	c.taken = c.taken[1:]
+}
+
+// giveBack gives back one stretch.
+func (g *gcra) giveBack(m meter, took taking) {
+	c := m.transaction
 	s, tail := took.stretch, g.end(m)
 	if took.most != m.Max {
 		s = s.whole()
@@ -132,13 +213,36 @@ func (g *gcra) cancel(m meter, slot, cost int64) {
 }
 
 // split divides what the booking took, so that the last units of it can be given back, and returns the rest.
-func (g *gcra) split(m meter, units int64) (rest taking) {
-	took := &m.transaction.taken[0]
+func (g *gcra) split(m meter, units int64) (rest []taking) {
+	all := m.transaction.taken
+	n := 1
+	for all[n-1].more && n < len(all) {
+		n++
+	}
 	limit := *m.CompiledLimit
-	limit.Max = took.most
-	rest = *took
-	rest.to = took.to.minus(meter{CompiledLimit: &limit}, units).orLater(took.from)
-	took.from = rest.to
+	limit.Max = all[0].most
+	of := meter{CompiledLimit: &limit}
+	gone := of.emission(units)
+	var back []taking
+	rest = slices.Clone(all[:n])
+	for gone.after(exact{}) && len(rest) > 0 {
+		last := &rest[len(rest)-1]
+		whole := *last
+		if length := last.to.less(of, last.from); length.after(gone) {
+			last.to = last.to.less(of, gone)
+			gone, whole.from = exact{}, last.to
+		} else {
+			gone, rest = gone.less(of, length), rest[:len(rest)-1]
+		}
+		back = append(back, whole)
+	}
+	for i := range rest {
+		rest[i].more = i+1 < len(rest)
+	}
+	for i := range back {
+		back[i].more = i+1 < len(back)
+	}
+	m.transaction.taken = append(back, all[n:]...)
 	return rest
 }
 

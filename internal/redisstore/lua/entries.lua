@@ -97,6 +97,15 @@ local function noteAgain(account, slot, part, other)
   account.fields.again, account.dirty.again, account.fresh = '1', true, true
 end
 
+-- knownAt returns what a part has of one limit: some pieces, of which all but the last have the highest bit set.
+local function knownAt(more, at)
+  local last = at
+  while last + MORE <= #more and string.byte(more, last) >= 128 do
+    last = last + MORE
+  end
+  return string.sub(more, at, last + MORE - 1)
+end
+
 -- setUnits makes a part of an entry, which must be counted as this, one of so many units, of which there were
 -- some before. It returns the part as it is then, and whether anything is free that was not.
 local function setUnits(account, queue, slot, part, units)
@@ -120,8 +129,8 @@ local function setUnits(account, queue, slot, part, units)
   end
   for _, m in ipairs(account.limits) do
     if counters[m.code] and covers(m.scope, scopes) and slot > account.renewed then
-      local known = counters[m.code].remembers and string.sub(part.more, at, at + MORE - 1)
-      at = at + (known and MORE or 0)
+      local known = counters[m.code].remembers and knownAt(part.more, at)
+      at = at + #(known or '')
       if less < 0 then
         counters[m.code].record(m, slot, -less)
       elseif less > 0 then

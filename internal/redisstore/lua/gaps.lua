@@ -27,6 +27,24 @@ local function isAfter(at, part, otherAt, otherPart)
   return at > otherAt or at == otherAt and part > otherPart
 end
 
+-- minus returns an instant less a time, or a time less another.
+local function minus(m, at, part, less, lessPart)
+  at, part = at - less, part - lessPart
+  if part < 0 then
+    return at - 1, part + m.max
+  end
+  return at, part
+end
+
+-- more returns an instant and a time.
+local function more(m, at, part, length, lengthPart)
+  at, part = at + length, part + lengthPart
+  if part >= m.max then
+    return at + 1, part - m.max
+  end
+  return at, part
+end
+
 -- behind returns the first instant that lies those units behind the TAT.
 local function behind(m, at, part, units)
   local exact = m.window * units
@@ -53,6 +71,8 @@ do
   -- A booking looks at so many gaps, a count at so many: those behind are as if taken. So
   -- many that have passed are forgotten at once.
   local GAPS, READ, DROPPED = 1024, 8000, 1024
+  -- Of so many gaps a booking may be made where none alone is long enough, whose slot is tried so often.
+  local PIECES, TRIES = 8, 4
 
   -- keyOf is the key of the free time before the tail.
   function gaps.keyOf(m)
@@ -117,6 +137,60 @@ do
     return nil, place(m, at, part, from, cost, size)
   end
 
+  -- pieces returns the slot of a booking that takes several gaps, from the slot on, if it is before another one, and
+  -- what it takes of each; nil: it is not, or there are too few. What calls have not used comes back in pieces that are
+  -- shorter than the next call.
+  function gaps.pieces(m, from, cost, size, before)
+    local slot = math.max(from, m.account.now)
+    if not get(m, 'gaps') or slot >= before then
+      return nil
+    end
+    for _ = 1, TRIES do
+      local left, leftPart = emission(m, cost)
+      local found = {}
+      local some = call('ZRANGEBYSCORE', gaps.keyOf(m), '(' .. text(slot), '+inf', 'LIMIT', 0, PIECES)
+      work = work + #some / QUICK
+      for _, member in ipairs(some) do
+        local gap = {member = member}
+        gap.from, gap.fromPart, gap.to, gap.toPart = gaps.read(m, member)
+        gap.at, gap.part, gap.ends, gap.endsPart = gap.from, gap.fromPart, gap.to, gap.toPart
+        if gap.at < slot then
+          gap.at, gap.part = slot, 0
+        end
+        local length, lengthPart = minus(m, gap.to, gap.toPart, gap.at, gap.part)
+        if isAfter(length, lengthPart, left, leftPart) then
+          gap.ends, gap.endsPart = more(m, gap.at, gap.part, left, leftPart)
+          left, leftPart = 0, 0
+        else
+          left, leftPart = minus(m, left, leftPart, length, lengthPart)
+        end
+        found[#found + 1] = gap
+        if not isAfter(left, leftPart, 0, 0) then
+          break
+        end
+      end
+      if isAfter(left, leftPart, 0, 0) then
+        return nil
+      end
+      local last = found[#found]
+      local later = math.max(slot, behind(m, last.ends, last.endsPart, -size) + m.margin)
+      if later >= before then
+        return nil
+      elseif later == slot then
+        return slot, found
+      end
+      slot = later
+    end
+    return nil
+  end
+
+  -- takeOf takes what a booking takes of a gap.
+  function gaps.takeOf(m, gap)
+    call('ZREM', gaps.keyOf(m), gap.member)
+    gaps.free(m, gap.from, gap.fromPart, gap.at, gap.part)
+    gaps.free(m, gap.ends, gap.endsPart, gap.to, gap.toPart)
+  end
+
   -- busy returns how much time is taken behind an instant, in parts, no less than that much
   -- if it is more; and the gaps at which it has looked.
   function gaps.busy(m, instant, enough)
@@ -161,21 +235,12 @@ do
         at, part = first, 0
       end
       local ends, endsPart = to, toPart
-      local length, lengthPart = to - at, toPart - part
-      if lengthPart < 0 then
-        length, lengthPart = length - 1, lengthPart + m.max
-      end
+      local length, lengthPart = minus(m, to, toPart, at, part)
       if isAfter(length, lengthPart, left, leftPart) then
-        ends, endsPart = at + left, part + leftPart
-        if endsPart >= m.max then
-          ends, endsPart = ends + 1, endsPart - m.max
-        end
+        ends, endsPart = more(m, at, part, left, leftPart)
         left, leftPart = 0, 0
       else
-        left, leftPart = left - length, leftPart - lengthPart
-        if leftPart < 0 then
-          left, leftPart = left - 1, leftPart + m.max
-        end
+        left, leftPart = minus(m, left, leftPart, length, lengthPart)
       end
       call('ZREM', gaps.keyOf(m), member)
       gaps.free(m, from, fromPart, at, part)

@@ -30,8 +30,33 @@
 -- booking takes the difference as well.
 
 do
-  -- What a booking took, as its entry has it: from when to when, and the Max that parts are of.
+  -- What a booking took, as its entry has it: from when to when, and the Max that parts are of. If there is more of the
+  -- same limit behind it the first byte has its highest bit set.
   local TAKEN = '>I7I5I7I5I5'
+
+  -- packed returns pieces as an entry has them.
+  local function packed(pieces)
+    local all = {}
+    for i, p in ipairs(pieces) do
+      all[i] = struct.pack(TAKEN, math.max(0, p.from), p.fromPart, p.to, p.toPart, p.max)
+      if i < #pieces then
+        all[i] = string.char(string.byte(all[i]) + 128) .. string.sub(all[i], 2)
+      end
+    end
+    return table.concat(all)
+  end
+
+  -- piecesOf reads what packed has packed.
+  local function piecesOf(known)
+    local all = {}
+    for i = 1, #known - #known % MORE, MORE do
+      local first, p = string.byte(known, i), {}
+      p.from, p.fromPart, p.to, p.toPart, p.max = struct.unpack(TAKEN,
+        string.char(first % 128) .. string.sub(known, i + 1, i + MORE - 1))
+      all[#all + 1] = p
+    end
+    return all
+  end
 
   -- rescale makes the bucket's parts those of the Max that rules.
   local function rescale(m)
@@ -42,17 +67,68 @@ do
     end
   end
 
+  -- giveBack gives back a piece of what a booking took, as far as it is ahead.
+  local function giveBack(m, piece)
+    local from, fromPart, to, toPart = piece.from, piece.fromPart, piece.to, piece.toPart
+    if piece.max ~= m.max then
+      from, fromPart, toPart = fromPart > 0 and from + 1 or from, 0, 0
+    end
+    local now, at, part = m.account.now, readBucket(m)
+    if from < now then
+      from, fromPart = now, 0
+    end
+    if isAfter(to, toPart, at, part) then
+      to, toPart = at, part
+    end
+    -- What has passed may have been removed from the log: then nothing changes.
+    if not isAfter(to, toPart, from, fromPart) then
+      return
+    end
+    rescale(m)
+    -- It and the gaps that it touches become one. No two of those touch, so they are few.
+    local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gaps.keyOf(m), text(from), '+inf', 'LIMIT', 0, 8)
+    for _, member in ipairs(near or {}) do
+      local begins, beginsPart, ends, endsPart = gaps.read(m, member)
+      if not isAfter(from, fromPart, ends, endsPart) and not isAfter(begins, beginsPart, to, toPart) then
+        if isAfter(from, fromPart, begins, beginsPart) then
+          from, fromPart = begins, beginsPart
+        end
+        if isAfter(ends, endsPart, to, toPart) then
+          to, toPart = ends, endsPart
+        end
+        call('ZREM', gaps.keyOf(m), member)
+      end
+    end
+    if not isAfter(at, part, to, toPart) then
+      writeBucket(m, from, fromPart)
+    else
+      gaps.free(m, from, fromPart, to, toPart)
+    end
+  end
+
   counters.G = {
     -- Who keeps a share back finds the burst smaller by that share, by a part of a
     -- unit even: with a Burst of 1 it leaves gaps between its units and those before.
     earliest = function(m, from, cost, max)
-      local _, slot = gaps.find(m, from, cost, max < m.max and m.extra * max / m.max or m.extra)
-      return slot, nil
+      local size = max < m.max and m.extra * max / m.max or m.extra
+      local _, slot = gaps.find(m, from, cost, size)
+      return gaps.pieces(m, from, cost, size, slot) or slot, nil
     end,
 
     commit = function(m, slot, cost)
       rescale(m)
-      local gap, _, begins, beginsPart, ends, endsPart = gaps.find(m, slot, cost, m.extra)
+      local gap, alone, begins, beginsPart, ends, endsPart = gaps.find(m, slot, cost, m.extra)
+      local early, several = gaps.pieces(m, slot, cost, m.extra, alone > slot and slot + 1 or slot)
+      if early then
+        local taken = {}
+        for i, one in ipairs(several) do
+          gaps.takeOf(m, one)
+          taken[i] = {
+            from = one.at, fromPart = one.part, to = one.ends, toPart = one.endsPart, max = m.max
+          }
+        end
+        return packed(taken)
+      end
       local at, part = readBucket(m)
       if gap then
         at, part = gap.from, gap.fromPart
@@ -84,57 +160,34 @@ do
     end,
 
     cancel = function(m, _, _, known)
-      if #known ~= MORE then
-        return
-      end
-      local from, fromPart, to, toPart, max = struct.unpack(TAKEN, known)
-      if max ~= m.max then
-        from, fromPart, toPart = fromPart > 0 and from + 1 or from, 0, 0
-      end
-      local now, at, part = m.account.now, readBucket(m)
-      if from < now then
-        from, fromPart = now, 0
-      end
-      if isAfter(to, toPart, at, part) then
-        to, toPart = at, part
-      end
-      -- What has passed may have been removed from the log: then nothing changes.
-      if not isAfter(to, toPart, from, fromPart) then
-        return
-      end
-      rescale(m)
-      -- It and the gaps that it touches become one. No two of those touch, so they are few.
-      local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gaps.keyOf(m), text(from), '+inf', 'LIMIT', 0, 8)
-      for _, member in ipairs(near or {}) do
-        local begins, beginsPart, ends, endsPart = gaps.read(m, member)
-        if not isAfter(from, fromPart, ends, endsPart) and not isAfter(begins, beginsPart, to, toPart) then
-          if isAfter(from, fromPart, begins, beginsPart) then
-            from, fromPart = begins, beginsPart
-          end
-          if isAfter(ends, endsPart, to, toPart) then
-            to, toPart = ends, endsPart
-          end
-          call('ZREM', gaps.keyOf(m), member)
-        end
-      end
-      if not isAfter(at, part, to, toPart) then
-        writeBucket(m, from, fromPart)
-      else
-        gaps.free(m, from, fromPart, to, toPart)
+      for _, piece in ipairs(piecesOf(known)) do
+        giveBack(m, piece)
       end
     end,
 
     -- The units that go are the last ones.
     split = function(m, known, units)
-      if #known ~= MORE then
+      local all, back = piecesOf(known), {}
+      if not all[1] then
         return known, known
       end
-      local from, fromPart, to, toPart, max = struct.unpack(TAKEN, known)
-      local at, part = plus({window = m.window, max = max}, to, toPart, -units)
-      if isAfter(from, fromPart, at, part) then
-        at, part = from, fromPart
+      local of = {window = m.window, max = all[1].max}
+      local left, leftPart = emission(of, units)
+      while all[1] and isAfter(left, leftPart, 0, 0) do
+        local last = all[#all]
+        local length, lengthPart = minus(of, last.to, last.toPart, last.from, last.fromPart)
+        local gone = {from = last.from, fromPart = last.fromPart, to = last.to, toPart = last.toPart, max = last.max}
+        if isAfter(length, lengthPart, left, leftPart) then
+          last.to, last.toPart = minus(of, last.to, last.toPart, left, leftPart)
+          gone.from, gone.fromPart = last.to, last.toPart
+          left, leftPart = 0, 0
+        else
+          left, leftPart = minus(of, left, leftPart, length, lengthPart)
+          all[#all] = nil
+        end
+        back[#back + 1] = gone
       end
-      return struct.pack(TAKEN, at, part, to, toPart, max), struct.pack(TAKEN, from, fromPart, at, part, max)
+      return packed(back), packed(all)
     end,
 
     -- Whatever was spent, the provider's bucket is at most full, and at most full again when
@@ -155,10 +208,7 @@ do
       if not isAfter(at, part, slot, 0) then
         at, part = slot, 0
       end
-      at, part = at + left, part + leftPart
-      if part >= m.max then
-        at, part = at + 1, part - m.max
-      end
+      at, part = more(m, at, part, left, leftPart)
       if isAfter(at, part, full, rest) then
         at, part = full, rest
       end

@@ -33,7 +33,8 @@ local function addUnits(account, queue, slot, cost, commit, named)
     account.total = (number + cost) % MODULUS
   end
   local code = account.set.log and account.kind or 'N'
-  return struct.pack('>c1I7I5I1', code, number, named or cost, #more) .. table.concat(more)
+  more = table.concat(more)
+  return struct.pack('>c1I7I5I1', code, number, named or cost, #more / MORE) .. more
 end
 
 -- lowerScores makes sure that no index has a later score of the account than its queue's
