@@ -55,6 +55,7 @@ type Budget struct {
 	Preset   string   `yaml:"preset"`          // what "ration provider" lists; "": the headers that most APIs use
 	Auth     string   `yaml:"auth"`            // how a token is attached: "bearer", "header:NAME" or "query:NAME"; "": as the preset does, or bearer
 	Limits   []string `yaml:"limits"`          // "5000/1h"; empty: those of the preset
+	Estimate string   `yaml:"estimate_by"`     // as Budget.EstimateBy; "": what a request says is booked
 	Revision int      `yaml:"revision"`        // to be raised with other limits
 	Margin   Duration `yaml:"margin"`          // as Budget.Margin; 0: by the window
 	Tokens   []Token  `yaml:"tokens"`          // at least one

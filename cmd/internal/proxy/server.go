@@ -191,7 +191,7 @@ func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budg
 	if err != nil {
 		return nil, fmt.Errorf("budgets.%s.%w", name, err)
 	}
-	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
+	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, EstimateBy: config.Estimate, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
 	// Tokens that a pool begins with stay quarantined. One that is added later counts as mended.
 	b := &budget{name: name, config: config, tokens: tokens}
 	plain := make([]ration.Token, 0, len(tokens))
