@@ -18,7 +18,8 @@ import (
 
 // Done says that the call of a grant has ended, where it was taken by [Budget.Wait], [Budget.Try] or [Pool.Take]: other calls may be in
 // flight in its place under a [Limit] with InFlight, which would count it for ever otherwise. The Transport does that when the body of
-// the response is read to its end, or closed. Again, and without such a limit, it does nothing.
+// the response is read to its end, or closed; of a grant that another process hands it ([WithGrant]) that process says so. Again, and
+// without such a limit, it does nothing.
 func (g Grant) Done() { g.held.Return() }
 
 // permitSets returns what the call takes permits of, charged to each account in turn that may be charged.
@@ -47,12 +48,10 @@ func (w *waiter) takePermit() bool {
 		return true
 	}
 	room := &w.budget.lines.permits
-	other := w.held
 	var unknown bool
-	if w.held, unknown = room.Take(set); w.held == nil && unknown {
+	if w.held, unknown = room.Swap(w.held, set); w.held == nil && unknown {
 		w.held = room.TakeFirst(context.Background(), set)
 	}
-	other.Return()
 	return w.held != nil
 }
 
@@ -61,7 +60,7 @@ func (w *waiter) withoutBusy() []string {
 	all := slices.Clone(w.excluded)
 	for i, set := range w.accounts.Permits(w.scopes) {
 		id := w.accounts.Each[i].ID
-		if (w.held == nil || w.held.Account != id) && !slices.Contains(w.excluded, id) && w.budget.lines.permits.IsBusy(set) {
+		if (w.held == nil || w.held.Account != id) && !slices.Contains(w.excluded, id) && w.budget.lines.permits.IsBusy(set, w.held) {
 			all = append(all, id)
 		}
 	}
@@ -80,6 +79,9 @@ func (o inFlight) Ask(ctx context.Context) error { return o.b.fleet.Refresh(ctx)
 
 // Watch implements permits.Owner.
 func (o inFlight) Watch() (end func()) { return o.b.fleet.Watch() }
+
+// Free implements permits.Owner.
+func (o inFlight) Free(account string) { o.b.lines.permitFree(account) }
 
 // Workers implements permits.Owner.
 func (o inFlight) Workers() int { return o.b.fleet.State().Status.Workers }

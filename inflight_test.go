@@ -198,7 +198,7 @@ func TestDone(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits, b.MaxWait = []ration.Limit{ration.PerHour(100), {InFlight: 2}}, time.Minute
 		token := ration.NewToken("a")
-		first, err := b.Wait(t.Context(), token, 1)
+		first, err := b.Try(t.Context(), token, 1)
 		require.NoError(t, err)
 		second, err := b.Try(t.Context(), token, 1)
 		require.NoError(t, err)
@@ -314,5 +314,48 @@ func TestASharedAccountLimitsCallsInFlight(t *testing.T) {
 		require.Equal(t, 64, api.served)
 		require.Equal(t, 5, api.peak[""])
 		require.Less(t, time.Since(began), 17*time.Second, "64 calls of a second, 5 at once")
+	})
+}
+
+// An account that is free again is taken, though its permits were all in use when callers booked far ahead on another one.
+func TestABusyAccountIsTakenWhenItsCallsEnd(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 50, Window: time.Hour}, {InFlight: 5}}
+		spent := ration.NewToken("a")
+		for range 50 {
+			g, err := b.Wait(t.Context(), spent, 1)
+			require.NoError(t, err)
+			g.Done()
+		}
+		api := &busyAPI{took: 10 * time.Second, kind: oneKind}
+		began := time.Now()
+		api.crawl(t, []*ration.Budget{b}, 40, 1, itemsOf(t), spent, ration.NewToken("b"))
+		require.Equal(t, 5, api.peak[""])
+		require.Less(t, time.Since(began), 101*time.Second, "40 calls of 10 s, 5 at once, take 80 s, and not an hour")
+	})
+}
+
+// A patience of none takes the best token, and one whose permits are all in use is not waited for.
+func TestAffinityWaitsForNoPermit(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 2, Window: time.Hour}, {InFlight: 1}}
+		pool := ration.NewPool(b, labelled("a", "b", "c")...)
+		began := time.Now()
+		var all []ration.Grant
+		for range 3 {
+			g, err := pool.Take(ration.WithAffinity(t.Context(), "talk", 0), 1)
+			require.NoError(t, err)
+			all = append(all, g)
+		}
+		require.Less(t, time.Since(began), 5*time.Second)
+		for _, g := range all {
+			g.Done()
+		}
+		for range 3 {
+			g, err := pool.Take(ration.WithAffinity(t.Context(), "talk", 0), 1)
+			require.NoError(t, err)
+			g.Done()
+		}
+		require.Less(t, time.Since(began), 5*time.Second)
 	})
 }

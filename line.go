@@ -119,7 +119,7 @@ func (l *lines) join(w *waiter, c *lineCaller, own droppedSlot) *budgetLine {
 			one.exchange.lines++
 			one.Line = line.New[*waiter, *slot](one, &one.exchange.Exchange)
 			one.template.ctx, one.template.traces = context.WithoutCancel(w.ctx), traces{w.budget.Trace}
-			one.template.begun, one.template.until = time.Time{}, time.Time{}
+			one.template.begun, one.template.until, one.template.latest = time.Time{}, time.Time{}, time.Time{}
 			l.all[of] = one
 			l.any.Store(true)
 		}
@@ -218,7 +218,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	w.asleep = time.Now()
 	w.until, w.byDeadline = w.waitsUntil(ctx)
 	known := *w // w itself stays on its caller's stack
-	known.ctx, known.Waits, known.stands = context.WithoutCancel(ctx), nil, true
+	known.ctx, known.Waits, known.stands, known.held = context.WithoutCancel(ctx), nil, true, nil
 	c := &lineCaller{Of: &known, Until: w.until}
 	var wait wait
 	defer func() { w.Waits = wait.end(w.Waits) }()
@@ -254,6 +254,9 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 			if how == completed {
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
 				return nil
+			}
+			if w.held != nil {
+				w.held.Return()
 			}
 			w.traces.rebooking(ctx, b, w.account.ID, how)
 			if missed := s.drop(how); !l.ComeBack(c, missed) {
@@ -370,6 +373,8 @@ func (s *slot) drop(how outcome) droppedSlot {
 		d.Wait = untilTurn(s.due)
 	case slotResumed:
 		d.Wait = untilTurn(s.due) / 4
+	case noPermit:
+		d.Wait = permitRest
 	case slotPaused:
 		// A store that has lost the pause gives such slots again, so a slot that has come is not booked anew at once.
 		d.Wait = max(regroup, min(untilTurn(s.due), time.Until(s.due)))
@@ -657,6 +662,17 @@ func (l *lines) Review() {
 	}
 	for _, one := range l.some(nil) {
 		one.Changed()
+	}
+}
+
+// permitFree has callers of pools whose slots lie ahead look for one of an account of which a call has ended: it was left out as long as
+// it had no permits.
+func (l *lines) permitFree(account string) {
+	for _, one := range l.some(nil) {
+		w := one.template
+		if one.class.pool != nil && w.findAccounts() == nil && len(w.accounts.Each) > 1 && w.accounts.Index(account) >= 0 {
+			one.Offer(0)
+		}
 	}
 }
 

@@ -197,15 +197,27 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, er
 
 // takeFrom is take for accounts that are excluded in ascending order.
 func (p *Pool) takeFrom(ctx context.Context, cost int, excluded []string) (Grant, error) {
+	return p.takeUntil(ctx, cost, excluded, time.Time{})
+}
+
+// takeUntil is takeFrom for a slot up to an instant; zero: any will do.
+func (p *Pool) takeUntil(ctx context.Context, cost int, excluded []string, latest time.Time) (Grant, error) {
 	for {
 		accounts, err := p.list(excluded)
 		if err != nil {
 			return Grant{}, err
 		}
 
-		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded, waits: true}
+		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded, waits: true, latest: latest}
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
+		}
+		if labels := labelsOf(w.options); len(labels) > 0 && !slices.Contains(labels, w.account.Label) { // the account has come since
+			w.cancelSoon()
+			if excluded, err = p.excludedBy(labels, excluded); err != nil {
+				return Grant{}, err
+			}
+			continue
 		}
 		if w.Token.id != "" && (!p.hasSuspects.Load() || p.claimProbe(ctx, &w.Grant)) {
 			return w.Grant, nil
@@ -304,30 +316,20 @@ func (p *Pool) takeNear(ctx context.Context, cost int, excluded []string, o *req
 	}
 	slices.Sort(others)
 
-	grant, later, err := p.takeWithin(ctx, cost, others, o.patience)
-	if later <= 0 {
+	grant, err = p.takeUntil(ctx, cost, others, time.Now().Add(o.patience))
+	if err == nil || ctx.Err() != nil {
 		return grant, err
 	}
-	if later > o.patience { // which is when the account has a slot: is another one earlier by more?
-		if grant, later, err = p.takeWithin(ctx, cost, excluded, later-o.patience); later <= 0 {
-			return grant, err
-		}
+	slot, is := errors.AsType[*store.ExhaustedError](err)
+	if !is || slot.RetryAfter <= o.patience { // it cannot serve, or nobody knows when
+		return p.takeFrom(ctx, cost, excluded)
+	}
+	// Is another one earlier by more?
+	grant, err = p.takeUntil(ctx, cost, excluded, time.Now().Add(slot.RetryAfter-o.patience))
+	if err == nil || ctx.Err() != nil || !outOfTime(err) {
+		return grant, err
 	}
 	return p.takeFrom(ctx, cost, others)
-}
-
-// takeWithin is takeFrom for a slot within a time. If there is none it returns when the first is, from now on.
-func (p *Pool) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration) (grant Grant, later time.Duration, err error) {
-	bounded, stop := context.WithTimeout(ctx, within)
-	defer stop()
-	grant, err = p.takeFrom(bounded, cost, excluded)
-	if err == nil || ctx.Err() != nil || !outOfTime(err) {
-		return grant, 0, err
-	}
-	if exhausted, is := errors.AsType[*store.ExhaustedError](err); is {
-		later = exhausted.RetryAfter
-	}
-	return Grant{}, max(later, within, 1), err
 }
 
 // Format implements fmt.Formatter as [Budget.Format]: how many tokens the pool has, of which budget.

@@ -290,7 +290,7 @@ func WithTokens(ctx context.Context, labels ...string) context.Context {
 
 // WithAffinity returns a context whose requests are served by the token of a pool that has served the requests with that key before, as
 // long as its slot is later than the best by no more than patience: an API that caches by token answers the pages of one conversation, or
-// of one customer, from its cache. The process remembers the tokens of the latest 10,000 keys for an hour. An empty key asks for nothing.
+// of one customer, from its cache. The process remembers the tokens of about 10,000 keys, each for an hour. An empty key asks for nothing.
 func WithAffinity(ctx context.Context, key string, patience time.Duration) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.affinity, o.patience = key, max(0, patience) })
 }

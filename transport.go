@@ -350,9 +350,12 @@ func (t *Transport) passThrough(req *http.Request) (*http.Response, error) {
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	trace := newRequestTrace(req, grant)
-	handedOver, answered := false, false
+	handedOver, answered, holds := false, false, false
 	var bounded *attempt.Attempt
 	defer func() {
+		if grant.held != nil && !holds {
+			grant.held.Return()
+		}
 		if answered {
 			return
 		}
@@ -405,9 +408,6 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 
 	trace.recordSends()
 	if err != nil {
-		if grant.held != nil {
-			grant.held.Return()
-		}
 		if _, traced := base.(*http.Transport); traced && !trace.connected.Load() {
 			grant.cancelSoon()
 		}
@@ -425,6 +425,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	if grant.held != nil {
 		holdUntilRead(resp, grant.held)
+		holds = true
 	}
 	return resp, nil
 }

@@ -34,6 +34,7 @@ type waiter struct {
 	ctx        context.Context // of what is booked in the background; nil: the caller books itself
 	turn       uint64          // in the order in which this process's callers came
 	begun      time.Time       // zero: there is no MaxWait
+	latest     time.Time       // the latest slot that will do; zero: any
 	until      time.Time       // when it ends for MaxWait, or the context; zero: not looked at, or never
 	byDeadline bool            // it is the context's
 	asleep     time.Time       // when the caller first found its slot ahead; zero: it never did
@@ -128,6 +129,9 @@ func (w *waiter) book(ctx context.Context) error {
 	}
 }
 
+// permitRest is how long after a slot was given back for want of a permit another one is booked.
+const permitRest = 10 * time.Millisecond
+
 // mostUnwanted is how often a booking that waits for a permit looks whether anybody waits for its slot any more.
 const mostUnwanted = time.Second
 
@@ -157,6 +161,7 @@ func (w *waiter) bookPermitted(ctx context.Context) error {
 // nobody waits: which of them it is is known with the slot.
 func (w *waiter) awaitPermit(ctx context.Context) error {
 	b, room := w.budget, &w.budget.lines.permits
+	w.held = nil
 	for asked := false; ; {
 		sets := w.permitSets()
 		unknown := false
@@ -177,8 +182,8 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 		allowed, byDeadline := w.longestWait(ctx)
 		if unknown && !asked && allowed == 0 {
 			asked = true
-			if _, err := room.Look(ctx, sets[0].Limits); err != nil { // of which permits may be had by then
-				return err
+			if w.held = room.TakeFirst(ctx, sets[0]); w.held != nil {
+				return nil
 			}
 			continue
 		}
@@ -316,6 +321,9 @@ func outOfTime(err error) bool {
 func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bool) {
 	if w.budget.MaxWait > 0 {
 		until = w.begun.Add(w.budget.MaxWait)
+	}
+	if !w.latest.IsZero() && (until.IsZero() || w.latest.Before(until)) {
+		until = w.latest
 	}
 	if deadline, found := ctx.Deadline(); found && (until.IsZero() || deadline.Before(until)) {
 		return deadline, true

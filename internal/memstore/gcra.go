@@ -231,8 +231,10 @@ func (g *gcra) split(m meter, units int64) (rest []taking) {
 		if length := last.to.less(of, last.from); length.after(gone) {
 			last.to = last.to.less(of, gone)
 			gone, whole.from = exact{}, last.to
-		} else {
-			gone, rest = gone.less(of, length), rest[:len(rest)-1]
+		} else if gone = gone.less(of, length); len(rest) > 1 {
+			rest = rest[:len(rest)-1]
+		} else { // a limit has one at least, by which it is told from the next
+			last.to, gone = last.from, exact{}
 		}
 		back = append(back, whole)
 	}

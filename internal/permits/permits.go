@@ -56,6 +56,8 @@ type Owner interface {
 	Ask(context.Context) error
 	// Watch has the store say what changes, by Wanted, until end is called.
 	Watch() (end func())
+	// Free is told that a call on an account has ended whose permits nobody waits for here.
+	Free(account string)
 	// Workers is how many processes share the limits.
 	Workers() int
 	// Lowered is told that the provider has refused calls, and how many may be in flight now.
@@ -74,30 +76,32 @@ type Room struct {
 	mu      sync.Mutex // protects all below
 	leases  map[string]*lease
 	queues  map[any]*queue
-	asking  bool      // the store is being asked, or soon will be
-	again   bool      // and then once more
-	asked   int       // how often there were requests
-	askedAt time.Time // when the store had answered last
-	from    int       // the lease with which the next requests begin, if they are too many for one
+	asking  bool        // the store is being asked, or soon will be
+	timer   *time.Timer // until then; nil: it is being asked
+	again   bool        // and then once more
+	asked   int         // how often there were requests
+	askedAt time.Time   // when the store had answered last
+	from    int         // the lease with which the next requests begin, if they are too many for one
 }
 
 // A lease is what the process has of one limit.
 type lease struct {
 	Limit
-	used    int
-	waiting int       // callers who count on it
-	share   int       // how many may be in flight
-	until   time.Time // that the store has said so; zero: it has said nothing
-	most    int       // the limit in force, as it has said last
-	all     int       // how many calls are in flight, likewise
-	short   bool      // some workers want more
-	refused int       // of which the store was not told yet
-	ended   int       // of the used, those that were refused and have ended: they were in flight when they were refused
-	peak    int       // the most that were wanted at once since peakAt
-	last    int       // likewise in the time before
-	peakAt  time.Time
-	queues  []*queue // in which callers wait that it may serve
-	looks   int      // how many callers of Look need it
+	used                   int
+	waiting                int       // callers who count on it
+	share                  int       // how many may be in flight
+	until                  time.Time // that the store has said so; zero: it has said nothing
+	most                   int       // the limit in force, as it has said last
+	all                    int       // how many calls are in flight, likewise
+	short                  bool      // some workers want more
+	refused                int       // of which the store was not told yet
+	saidRefused, saidEnded int       // of these, those of which it is told now
+	ended                  int       // of the used, those that were refused and have ended: they were in flight when they were refused
+	peak                   int       // the most that were wanted at once since peakAt
+	last                   int       // likewise in the time before
+	peakAt                 time.Time
+	queues                 []*queue // in which callers wait that it may serve
+	looks                  int      // how many callers of Look need it
 }
 
 // isFree reports whether a call may take one of it.
@@ -145,12 +149,18 @@ func (r *Room) lease(l Limit) *lease {
 		one = &lease{most: l.Max, peakAt: time.Now()}
 		r.leases[l.Name] = one
 	}
+	if one.Limit.Max != l.Max {
+		one.most = l.Max
+	}
 	one.Limit = l
 	return one
 }
 
 // take takes a permit of each, all or none. It needs mu.
 func (r *Room) take(set Set, now time.Time) *Held {
+	if len(set.Limits) == 0 {
+		return nil
+	}
 	for _, l := range set.Limits {
 		if one := r.leases[l.Name]; one == nil || !one.isFree(now) {
 			return nil
@@ -191,10 +201,14 @@ func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
 		one.peak = max(one.peak, one.wants())
 	}
 	r.mu.Unlock()
-	_ = r.Owner.Ask(ctx) // without an answer a caller that waits goes on by itself
+	err := r.Owner.Ask(ctx)
+	workers := max(1, r.Owner.Workers())
 	r.mu.Lock()
 	for _, l := range set.Limits {
-		r.lease(l).waiting--
+		one := r.lease(l)
+		if one.waiting--; err != nil {
+			one.withoutStore(workers, time.Now())
+		}
 	}
 	held := r.take(set, time.Now())
 	r.mu.Unlock()
@@ -204,14 +218,49 @@ func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
 	return held
 }
 
-// IsBusy reports whether a call would have to wait for one of the permits: the store has given no more.
-func (r *Room) IsBusy(set Set) bool {
+// Swap returns permits, and takes those of a set as Take does, in one step: what both have stays with the call.
+func (r *Room) Swap(held *Held, set Set) (other *Held, unknown bool) {
+	if held == nil || held.returned.Swap(true) {
+		return r.Take(set)
+	}
+	now := time.Now()
+	r.mu.Lock()
+	for _, l := range held.leases {
+		l.used--
+	}
+	other = r.take(set, now)
+	for _, l := range set.Limits {
+		one := r.leases[l.Name]
+		unknown = unknown || one == nil || !now.Before(one.until)
+	}
+	r.serve(queuesOf(held.leases))
+	r.mu.Unlock()
+	if other == nil {
+		r.watch.End()
+	}
+	return other, unknown
+}
+
+// queuesOf returns the queues that some leases may serve.
+func queuesOf(leases []*lease) (queues []*queue) {
+	for _, l := range leases {
+		for _, q := range l.queues {
+			if !slices.Contains(queues, q) {
+				queues = append(queues, q)
+			}
+		}
+	}
+	return queues
+}
+
+// IsBusy reports whether a call that holds some permits would have to wait for one of a set's: the store has given no more.
+func (r *Room) IsBusy(set Set, held *Held) bool {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(set.Limits, func(l Limit) bool {
 		one := r.leases[l.Name]
-		return one != nil && now.Before(one.until) && one.used >= one.share
+		return one != nil && now.Before(one.until) && one.used >= one.share && (held == nil || !slices.Contains(held.leases, one))
 	})
 }
 
@@ -291,7 +340,11 @@ func (c *Caller) leave() (waits bool) {
 		return false
 	}
 	c.left = true
-	q.callers = slices.DeleteFunc(q.callers, func(o *Caller) bool { return o == c })
+	if q.callers[0] == c {
+		q.callers = q.callers[1:]
+	} else {
+		q.callers = slices.DeleteFunc(q.callers, func(o *Caller) bool { return o == c })
+	}
 	for _, l := range q.sets[c.counts].Limits {
 		r.lease(l).waiting--
 	}
@@ -346,18 +399,13 @@ func (h *Held) Return() {
 	}
 	r := h.room
 	r.mu.Lock()
-	var queues []*queue
 	surplus := false
 	for _, l := range h.leases {
 		if l.used--; l == h.refused {
 			l.keep()
 		}
-		for _, q := range l.queues {
-			if !slices.Contains(queues, q) {
-				queues = append(queues, q)
-			}
-		}
 	}
+	queues := queuesOf(h.leases)
 	if queues != nil {
 		r.serve(queues)
 	}
@@ -369,6 +417,9 @@ func (h *Held) Return() {
 	}
 	r.mu.Unlock()
 	r.watch.End()
+	if queues == nil {
+		r.Owner.Free(h.Account)
+	}
 }
 
 // keep has a call that was refused count until the store was told of it. It needs the room's mu.
@@ -462,6 +513,9 @@ func (r *Room) begin() (stop func()) {
 
 // askSoon has the store asked: now, or a little later if it said a moment ago that there are too few. It needs mu.
 func (r *Room) askSoon() {
+	if r.asking && r.timer != nil && r.timer.Stop() {
+		r.asking = false // it need not wait for the next poll
+	}
 	if r.again = r.asking; r.asking {
 		return
 	}
@@ -473,7 +527,7 @@ func (r *Room) askSoon() {
 		}
 	}
 	if rest > 0 {
-		time.AfterFunc(rest, r.ask)
+		r.timer = time.AfterFunc(rest, r.ask)
 	} else {
 		go r.ask()
 	}
@@ -481,7 +535,7 @@ func (r *Room) askSoon() {
 
 func (r *Room) ask() {
 	r.mu.Lock()
-	r.again = false // what was wanted up to now is in this question
+	r.again, r.timer = false, nil // what was wanted up to now is in this question
 	asked := r.asked
 	r.mu.Unlock()
 	err := r.Owner.Ask(context.Background())
@@ -509,14 +563,14 @@ func (r *Room) ask() {
 		r.askSoon()
 	case poll || r.again:
 		r.asking = true
-		time.AfterFunc(pollAfter, r.ask)
+		r.timer = time.AfterFunc(pollAfter, r.ask)
 	}
 }
 
-// withoutStore has the process go on with the share that it had, or an even one if it had none. It needs the room's mu.
+// withoutStore has the process go on with the share that it has, or an even one when that has ended. It needs the room's mu.
 func (l *lease) withoutStore(workers int, now time.Time) {
-	if l.until.IsZero() {
-		l.share = max(1, l.Max/workers)
+	if l.short = false; !now.Before(l.until) {
+		l.share = max(l.share, 1, l.Max/workers)
 	}
 	if until := now.Add(2 * pollAfter); until.After(l.until) {
 		l.until = until
@@ -545,11 +599,16 @@ func (r *Room) Requests() []store.PermitRequest {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	if r.from >= len(names) {
+		r.from = 0
+	}
+	names = names[r.from:]
 	if len(names) > store.MaxPermitRequests {
-		at := r.from % len(names)
-		names = slices.Concat(names[at:], names[:at])[:store.MaxPermitRequests]
-		r.from = at + store.MaxPermitRequests
-		r.again = true
+		names = names[:store.MaxPermitRequests]
+		r.from += store.MaxPermitRequests
+		r.again = true // until all were asked for once
+	} else {
+		r.from = 0
 	}
 	all := make([]store.PermitRequest, 0, len(names))
 	for _, name := range names {
@@ -572,7 +631,7 @@ func (r *Room) Requests() []store.PermitRequest {
 			l.share = 0
 		}
 		all = append(all, store.PermitRequest{Limit: name, Label: l.Label, Max: l.Max, Used: l.used, Wanted: max(l.used, wanted), Share: l.share, Refused: l.refused})
-		l.used, l.ended, l.refused = l.used-l.ended, 0, 0
+		l.saidRefused, l.saidEnded = l.refused, l.ended
 	}
 	return all
 }
@@ -596,6 +655,8 @@ func (r *Room) Told(all []store.Permits, asked time.Time) {
 		if p.Max < l.most && p.Max < l.Max {
 			news = append(news, lowered{l.Limit, p.Max})
 		}
+		l.refused, l.used, l.ended = l.refused-l.saidRefused, l.used-l.saidEnded, l.ended-l.saidEnded
+		l.saidRefused, l.saidEnded = 0, 0
 		if p.Share < l.share {
 			r.askSoon() // which says that the smaller one is known
 		}

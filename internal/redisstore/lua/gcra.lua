@@ -183,7 +183,11 @@ do
           left, leftPart = 0, 0
         else
           left, leftPart = minus(of, left, leftPart, length, lengthPart)
-          all[#all] = nil
+          if #all > 1 then
+            all[#all] = nil
+          else -- a limit has one at least, by which it is told from the next
+            last.to, last.toPart, left, leftPart = last.from, last.fromPart, 0, 0
+          end
         end
         back[#back + 1] = gone
       end
