@@ -80,9 +80,6 @@ func (o inFlight) Ask(ctx context.Context) error { return o.b.fleet.Refresh(ctx)
 // Watch implements permits.Owner.
 func (o inFlight) Watch() (end func()) { return o.b.fleet.Watch() }
 
-// Free implements permits.Owner.
-func (o inFlight) Free(account string) { o.b.lines.permitFree(account) }
-
 // Workers implements permits.Owner.
 func (o inFlight) Workers() int { return o.b.fleet.State().Status.Workers }
 

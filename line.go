@@ -109,6 +109,8 @@ func (l *lines) join(w *waiter, c *lineCaller, own droppedSlot) *budgetLine {
 		one := l.all[of]
 		if l.all == nil {
 			l.all, l.exchanges = make(map[class]*budgetLine), make(map[owner]*exchange)
+			free := l.permitFree
+			l.permits.Free.Store(&free)
 		}
 		if one == nil {
 			one = &budgetLine{budget: w.budget, class: of, template: *w}

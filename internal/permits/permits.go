@@ -56,8 +56,6 @@ type Owner interface {
 	Ask(context.Context) error
 	// Watch has the store say what changes, by Wanted, until end is called.
 	Watch() (end func())
-	// Free is told that a call on an account has ended whose permits nobody waits for here.
-	Free(account string)
 	// Workers is how many processes share the limits.
 	Workers() int
 	// Lowered is told that the provider has refused calls, and how many may be in flight now.
@@ -70,6 +68,8 @@ type Room struct {
 	Owner Owner
 	// Any is set once calls have needed permits: before, there is nothing to tell the store.
 	Any atomic.Bool
+	// Free is told of each account of which a call has ended whose permits nobody waits for here. Nil: nobody is.
+	Free atomic.Pointer[func(account string)]
 
 	watch watch.Watch // while calls are in flight, or wait
 
@@ -417,8 +417,8 @@ func (h *Held) Return() {
 	}
 	r.mu.Unlock()
 	r.watch.End()
-	if queues == nil {
-		r.Owner.Free(h.Account)
+	if free := r.Free.Load(); queues == nil && free != nil {
+		(*free)(h.Account)
 	}
 }
 
