@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,5 +248,47 @@ func TestALearnedLimitThatHoldsEverythingIsDoubted(t *testing.T) {
 		require.Equal(t, 1100, sent)
 		require.Less(t, time.Since(begun), 4*time.Hour)
 		requireMax(t, b, token, 10_000)
+	})
+}
+
+// A response says how much is used of a minute, and not when that ends: the minute is the clock's. Another client spends half of it.
+func TestACountWithoutAResetIsOfTheClocksWindow(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		binance := rationtest.Preset(t, "binance")
+		b.Limits = binance.Limits
+		begun := time.Now()
+		var mu sync.Mutex
+		minute, used, refused, served := int64(-1), 0, 0, 0
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			now := time.Now()
+			if m := now.Unix() / 60; m != minute {
+				minute, used = m, 0
+			}
+			others := int(now.Sub(now.Truncate(time.Minute)).Seconds() * 50)
+			header := []string{"X-Mbx-Used-Weight-1m", fmt.Sprint(used + others + 1), "Content-Type", "application/json"}
+			if used+others >= 6000 {
+				refused++
+				return rationtest.Reply{Status: 429, Header: append(header, "Retry-After", "1"), Body: `{"code":-1003,"msg":"Too much request weight used"}`}.To(req), nil
+			}
+			used++
+			served++
+			return rationtest.Reply{Status: 200, Header: header, Body: "{}"}.To(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: binance, Cost: func(*http.Request) int { return 1 }, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for time.Since(begun) < 3*time.Minute {
+					rationtest.Get(t, client, "https://api.binance.com/api/v3/ticker")
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+		t.Logf("%d served, %d refused", served, refused)
+		require.LessOrEqual(t, refused, 9, "what is in flight when a minute is full")
+		require.Greater(t, served, 3*3000*8/10)
 	})
 }

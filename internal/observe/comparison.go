@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
@@ -78,6 +79,9 @@ func (c *Comparison) Compare(request store.ReconcileRequest, call Call, observed
 	}
 	for _, o := range observed {
 		l := account.Limits[o.Limit]
+		if l.Algorithm == limit.FixedWindow && !o.Reset.Known {
+			o.Reset = alignedReset(l, call.Slot, now)
+		}
 		if o.Counted == 0 || l.Algorithm == limit.FixedWindow && (!o.Reset.Known || o.Reset.Value <= now.Sub(call.Slot)) {
 			continue // the provider may have counted it in the previous window
 		}
@@ -91,6 +95,23 @@ func (c *Comparison) Compare(request store.ReconcileRequest, call Call, observed
 	c.asking = c.asking || ask
 	return request, ask
 }
+
+// alignedReset returns when a window ends that is aligned to the clock, of which no response says it, if a call of that slot was counted
+// in it. At the beginning of a window that is not known: the provider's clock may still be in the one before.
+func alignedReset(l limit.Limit, slot, now time.Time) (reset provider.Optional[time.Duration]) {
+	if l.FirstUse {
+		return reset
+	}
+	window := l.Window.Microseconds()
+	began := time.Duration(limit.ZoneAt(l.Zone, now.UnixMicro()).Latest(now.UnixMicro())%window) * time.Microsecond
+	if began < min(l.Window/20, clockSkew) || began < now.Sub(slot) {
+		return reset
+	}
+	return provider.Some(l.Window - began)
+}
+
+// clockSkew is by how much the clock of a provider may be behind the store's.
+const clockSkew = 2 * time.Second
 
 // Answered notes the store's reply to a request, before which a total was booked, or that there was none:
 // then err is not nil. It returns how many units were missing, and the request to make next, if there is
