@@ -3,7 +3,11 @@ package presets
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +33,9 @@ func TestProvidersPageShowsThePresets(t *testing.T) {
 		fmt.Fprintf(&sections, "\n### %s\n\n", p.Name)
 		if p.Note != "" {
 			fmt.Fprintf(&sections, "- Note: %s.\n", p.Note)
+		}
+		if names := namesOf(t, p); names != "" {
+			fmt.Fprintf(&sections, "- Names: %s.\n", names)
 		}
 		fmt.Fprintf(&sections, "- Read: %s.\n- Source: %s, %s.\n", readOf(p, also[p.Name]), sourceOf(p), p.AsOf)
 	}
@@ -81,6 +88,37 @@ func limitsOf(p *provider.Provider) string {
 		said = append(said, "`"+limit.String()+"`")
 	}
 	return strings.Join(said, ", ")
+}
+
+// namesOf returns the units and the keys that requests of a preset have, and the scopes.
+func namesOf(t *testing.T, p *provider.Provider) string {
+	units, keys, scopes := make(map[string]int), make(map[string]string), make(map[string]bool)
+	for _, path := range []string{"/v1/models/m:do", "/graphql", "/search/code", "/search/users"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			req := httptest.NewRequest(method, "https://api.test"+path, nil)
+			if p.Units != nil {
+				maps.Copy(units, p.Units(req))
+			}
+			if p.Keys != nil {
+				maps.Copy(keys, p.Keys(req))
+			}
+			if p.Scopes != nil {
+				for _, scope := range p.Scopes(req) {
+					scopes[scope] = true
+				}
+			}
+		}
+	}
+	var said []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			said = append(said, what+" `"+strings.Join(names, "`, `")+"`")
+		}
+	}
+	add("units", slices.Sorted(maps.Keys(units)))
+	add("keys", slices.Sorted(maps.Keys(keys)))
+	add("scopes", slices.Sorted(maps.Keys(scopes)))
+	return strings.Join(said, "; ")
 }
 
 func scopeOf(p *provider.Provider) string {
