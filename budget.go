@@ -326,7 +326,7 @@ func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Tok
 		}
 		b.addHoldups(&all[i], tokens)
 	}
-	return all, b.addInFlight(ctx, accounts, all)
+	return all, inFlight{b}.addTo(ctx, accounts, all)
 }
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.

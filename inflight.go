@@ -89,8 +89,8 @@ func (o inFlight) Lowered(l permits.Limit, now int) {
 		Cause: "the provider refuses calls because too many are in flight"})
 }
 
-// addInFlight adds to what is used of accounts how many of their calls are in flight.
-func (b *Budget) addInFlight(ctx context.Context, accounts *limits.List, all []store.Usage) error {
+// addTo adds to what is used of accounts how many of their calls are in flight.
+func (o inFlight) addTo(ctx context.Context, accounts *limits.List, all []store.Usage) error {
 	if !accounts.TakesPermits {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (b *Budget) addInFlight(ctx context.Context, accounts *limits.List, all []s
 	for _, set := range sets {
 		asked = append(asked, set.Limits...)
 	}
-	told, err := b.lines.permits.Look(ctx, asked)
+	told, err := o.b.lines.permits.Look(ctx, asked)
 	if err != nil {
 		return err
 	}
