@@ -185,7 +185,7 @@ func (a *acquisition) book(grant *Grant, may unpaused) (err error) {
 		ctx, stop = context.WithTimeout(ctx, may.after)
 		defer stop()
 	}
-	*grant, err = a.Pool.take(ctx, a.cost, may.excluded)
+	*grant, err = a.Pool.take(ctx, a.cost, may.excluded, a.options, time.Time{})
 	return err
 }
 

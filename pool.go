@@ -166,15 +166,16 @@ func (p *Pool) Tokens() []Token {
 // errors are those of [Budget.Wait]. It also fails if the pool has no token, and with a
 // [*NoTokenError] if all are quarantined.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
-	g, err := p.take(ctx, cost, nil)
+	g, err := p.take(ctx, cost, nil, requestOptionsOf(ctx), time.Time{})
 	if p != nil {
 		p.budget.traceOutcome(ctx, &g, err)
 	}
 	return g, err
 }
 
-// take is Take without the excluded accounts.
-func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, error) {
+// take is Take without the excluded accounts, as far as options say which tokens may serve and which should, for a slot up to an instant;
+// zero: any will do.
+func (p *Pool) take(ctx context.Context, cost int, excluded []string, o *requestOptions, latest time.Time) (Grant, error) {
 	if p == nil {
 		return Grant{}, errNilPool
 	}
@@ -182,26 +183,19 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, er
 		p.takers.Add(1)
 		defer p.takers.Add(-1)
 	}
-	o := requestOptionsOf(ctx)
-	if len(excluded) > 0 || o != nil && o.labels != nil {
+	var labels []string
+	if o != nil {
+		labels = o.labels
+	}
+	if len(excluded) > 0 || labels != nil {
 		var err error
-		if excluded, err = p.excludedBy(labelsOf(o), excluded); err != nil {
+		if excluded, err = p.excludedBy(labels, excluded); err != nil {
 			return Grant{}, err
 		}
 	}
 	if o != nil && o.affinity != "" {
 		return p.takeNear(ctx, cost, excluded, o)
 	}
-	return p.takeFrom(ctx, cost, excluded)
-}
-
-// takeFrom is take for accounts that are excluded in ascending order.
-func (p *Pool) takeFrom(ctx context.Context, cost int, excluded []string) (Grant, error) {
-	return p.takeUntil(ctx, cost, excluded, time.Time{})
-}
-
-// takeUntil is takeFrom for a slot up to an instant; zero: any will do.
-func (p *Pool) takeUntil(ctx context.Context, cost int, excluded []string, latest time.Time) (Grant, error) {
 	for {
 		accounts, err := p.list(excluded)
 		if err != nil {
@@ -212,7 +206,7 @@ func (p *Pool) takeUntil(ctx context.Context, cost int, excluded []string, lates
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
 		}
-		if labels := labelsOf(w.options); len(labels) > 0 && !slices.Contains(labels, w.account.Label) { // the account has come since
+		if len(labels) > 0 && !slices.Contains(labels, w.account.Label) { // the account has come since
 			w.cancelSoon()
 			if excluded, err = p.excludedBy(labels, excluded); err != nil {
 				return Grant{}, err
@@ -292,7 +286,7 @@ func (a *affinities) note(key, account string) {
 	}
 }
 
-// takeNear is takeFrom for requests that should be served by the account that has served their key: it is, unless its slot is later than
+// takeNear is take for requests that should be served by the account that has served their key: it is, unless its slot is later than
 // the best by more than the patience.
 func (p *Pool) takeNear(ctx context.Context, cost int, excluded []string, o *requestOptions) (grant Grant, err error) {
 	defer func() {
@@ -300,13 +294,14 @@ func (p *Pool) takeNear(ctx context.Context, cost int, excluded []string, o *req
 			p.near.note(o.affinity, grant.account.ID)
 		}
 	}()
+	anyOf := &requestOptions{labels: o.labels}
 	accounts, err := p.list(excluded)
 	if err != nil {
 		return Grant{}, err
 	}
 	own := p.near.of(o.affinity)
 	if accounts.Index(own) < 0 || slices.Contains(excluded, own) {
-		return p.takeFrom(ctx, cost, excluded)
+		return p.take(ctx, cost, excluded, anyOf, time.Time{})
 	}
 	others := slices.Clone(excluded)
 	for _, id := range accounts.Without(excluded) {
@@ -316,20 +311,20 @@ func (p *Pool) takeNear(ctx context.Context, cost int, excluded []string, o *req
 	}
 	slices.Sort(others)
 
-	grant, err = p.takeUntil(ctx, cost, others, time.Now().Add(o.patience))
+	grant, err = p.take(ctx, cost, others, anyOf, time.Now().Add(o.patience))
 	if err == nil || ctx.Err() != nil {
 		return grant, err
 	}
 	slot, is := errors.AsType[*store.ExhaustedError](err)
 	if !is || slot.RetryAfter <= o.patience { // it cannot serve, or nobody knows when
-		return p.takeFrom(ctx, cost, excluded)
+		return p.take(ctx, cost, excluded, anyOf, time.Time{})
 	}
 	// Is another one earlier by more?
-	grant, err = p.takeUntil(ctx, cost, excluded, time.Now().Add(slot.RetryAfter-o.patience))
+	grant, err = p.take(ctx, cost, excluded, anyOf, time.Now().Add(slot.RetryAfter-o.patience))
 	if err == nil || ctx.Err() != nil || !outOfTime(err) {
 		return grant, err
 	}
-	return p.takeFrom(ctx, cost, others)
+	return p.take(ctx, cost, others, anyOf, time.Time{})
 }
 
 // Format implements fmt.Formatter as [Budget.Format]: how many tokens the pool has, of which budget.

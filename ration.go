@@ -308,14 +308,6 @@ func withKeysOf(ctx context.Context, said map[string]string) context.Context {
 	})
 }
 
-// labelsOf returns the labels of the tokens that options ask for; nil: any will do.
-func labelsOf(o *requestOptions) []string {
-	if o == nil {
-		return nil
-	}
-	return o.labels
-}
-
 // keysOf returns the values of keys that options say.
 func keysOf(o *requestOptions) map[string]string {
 	if o == nil {

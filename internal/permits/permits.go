@@ -405,8 +405,9 @@ func (h *Held) Return() {
 			l.keep()
 		}
 	}
-	queues := queuesOf(h.leases)
-	if queues != nil {
+	var queues []*queue
+	if len(r.queues) > 0 {
+		queues = queuesOf(h.leases)
 		r.serve(queues)
 	}
 	for _, l := range h.leases {
