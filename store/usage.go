@@ -59,18 +59,25 @@ type Usage struct {
 
 // Remaining returns how many units of cost every limit of the account has left: the
 // least of its limits' Remaining, and 0 while the account is paused. With scopes it is what a request with these has left: a
-// limit with another Scope does not count. 0 if there are no limits, and [math.MaxInt] if
+// limit with another Scope does not count, nor one of calls in flight. 0 if there are no limits, and [math.MaxInt] if
 // none of them covers such a request.
 func (u Usage) Remaining(scopes ...string) int { return u.RemainingOf("", scopes...) }
 
-// RemainingOf is Remaining for the limits that count a unit.
+// InFlight is what RemainingOf takes for a unit: how many calls may begin now under the limits of calls in flight.
+const InFlight = "inflight"
+
+// RemainingOf is Remaining for the limits that count a unit, or for [InFlight].
 func (u Usage) RemainingOf(unit string, scopes ...string) int {
 	if len(u.Limits) == 0 || u.PausedUntil.After(u.Now) {
 		return 0
 	}
 	least := math.MaxInt
 	for _, l := range u.Limits {
-		if l.Limit.Unit != unit {
+		counts := l.Limit.Unit
+		if l.Limit.InFlight > 0 {
+			counts = InFlight
+		}
+		if counts != unit {
 			continue
 		}
 		if len(scopes) == 0 || l.Limit.Scope == "" || slices.Contains(scopes, l.Limit.Scope) {
