@@ -37,7 +37,7 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 			"left to make check: lint, the race detector, what waits in real time, fleets, faults, commands, judges, other modules, the browser"
 
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
-	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
+	@echo go test -race -short; go test -vet=off -race -short -timeout 10m $(inparallel)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
 	@go test -vet=off -race -short -timeout 10m -p 1 $(FLEETS)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(OTHERS)

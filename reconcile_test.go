@@ -280,7 +280,7 @@ func TestACountWithoutAResetIsOfTheClocksWindow(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				for time.Since(begun) < 3*time.Minute {
+				for time.Since(begun) < 100*time.Second {
 					rationtest.Get(t, client, "https://api.binance.com/api/v3/ticker")
 					time.Sleep(100 * time.Millisecond)
 				}
@@ -288,7 +288,7 @@ func TestACountWithoutAResetIsOfTheClocksWindow(t *testing.T) {
 		}
 		all.Wait()
 		t.Logf("%d served, %d refused", served, refused)
-		require.LessOrEqual(t, refused, 9, "what is in flight when a minute is full")
-		require.Greater(t, served, 3*3000*8/10)
+		require.LessOrEqual(t, refused, 5, "what is in flight when a minute is full")
+		require.Greater(t, served, 100*50*8/10)
 	})
 }
