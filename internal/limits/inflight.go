@@ -18,34 +18,30 @@ func (l *List) Permits(scopes []string) []permits.Set {
 	if l.permits != nil {
 		return l.permits
 	}
-	return l.permitsWith(scopes, nil)
+	return l.permitsWith(scopes)
 }
 
 // keepPermits makes what Permits returns once, if the scopes of requests do not decide, for requests with those values.
 func (l *List) keepPermits(values map[string]string) {
-	l.permits = nil
+	l.permits, l.values = nil, values
 	if l.TakesPermits = len(l.inFlight)+len(l.inFlightShared) > 0; !l.TakesPermits {
 		return
 	}
 	if l.Keyed != nil && values == nil || slices.ContainsFunc(l.inFlight, func(o limit.Limit) bool { return o.Scope != "" }) {
-		l.values = values
 		return
 	}
-	l.permits = l.permitsWith(nil, values)
+	l.permits = l.permitsWith(nil)
 }
 
-func (l *List) permitsWith(scopes []string, values map[string]string) []permits.Set {
-	if values == nil {
-		values = l.values
-	}
+func (l *List) permitsWith(scopes []string) []permits.Set {
 	all := make([]permits.Set, len(l.Each))
 	for i := range l.Each {
 		account := &l.Each[i]
 		for _, o := range l.inFlight {
-			if o.Scope != "" && !slices.Contains(scopes, o.Scope) || o.Per != "" && values[o.Per] == "" {
+			if o.Scope != "" && !slices.Contains(scopes, o.Scope) || o.Per != "" && l.values[o.Per] == "" {
 				continue
 			}
-			all[i].Limits = append(all[i].Limits, permitsOf(&o, account.ID, account.Label, values[o.Per]))
+			all[i].Limits = append(all[i].Limits, permitsOf(&o, account.ID, account.Label, l.values[o.Per]))
 		}
 		all[i].Account, all[i].Limits = account.ID, append(all[i].Limits, l.inFlightShared...)
 	}

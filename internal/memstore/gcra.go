@@ -81,13 +81,7 @@ func (g *gcra) pieces(m meter, from, cost int64, size float64, before int64) (sl
 			if looked++; looked > maxStretches || len(pieces) == mostPieces {
 				return slot, nil
 			}
-			s.from = s.from.orLater(exact{at: slot})
-			if length := s.to.less(m, s.from); length.after(left) {
-				s.to = s.from.more(m, left)
-				left = exact{}
-			} else {
-				left = left.less(m, length)
-			}
+			s, left = s.portion(m, slot, left)
 			if pieces = append(pieces, s); !left.after(exact{}) {
 				break
 			}
@@ -147,17 +141,30 @@ func (g *gcra) commit(m meter, slot, cost int64) {
 func (g *gcra) take(m meter, s stretch) {
 	for i := range g.free {
 		whole := g.free[i].of(m)
-		if s.from.after(whole.to) || whole.from.after(s.from) {
-			continue
+		if !whole.from.after(s.from) && whole.to.after(s.from) {
+			g.cut(m, i, s)
+			return
 		}
-		if !whole.to.after(s.from) {
-			continue
-		}
-		g.free = slices.Delete(g.free, i, i+1)
-		g.keep(m, i, stretch{s.to, whole.to})
-		g.keep(m, i, stretch{whole.from, s.from})
-		return
 	}
+}
+
+// cut takes a part of the i-th free stretch, and returns how many stretches there are in place of it.
+func (g *gcra) cut(m meter, i int, s stretch) (left int) {
+	whole, before := g.free[i].of(m), len(g.free)
+	g.free = slices.Delete(g.free, i, i+1)
+	g.keep(m, i, stretch{s.to, whole.to})
+	g.keep(m, i, stretch{whole.from, s.from})
+	return len(g.free) - before + 1
+}
+
+// portion returns what of a free stretch, from an instant on, is taken by so much time, and how much is left of that.
+func (s stretch) portion(m meter, first int64, time exact) (part stretch, left exact) {
+	s.from = s.from.orLater(exact{at: first})
+	length := s.to.less(m, s.from)
+	if length.after(time) {
+		return stretch{s.from, s.from.more(m, time)}, exact{}
+	}
+	return s, time.less(m, length)
 }
 
 // keep inserts a stretch before the i-th if any of it is ahead.
@@ -260,18 +267,8 @@ func (g *gcra) record(m meter, slot, cost int64) {
 			continue
 		}
 		looked++
-		begins := s.from.orLater(exact{at: first})
-		ends := s.to
-		if length := s.to.less(m, begins); length.after(left) {
-			ends, left = begins.more(m, left), exact{}
-		} else {
-			left = left.less(m, length)
-		}
-		g.free = slices.Delete(g.free, i, i+1)
-		g.keep(m, i, stretch{ends, s.to})
-		before := len(g.free)
-		g.keep(m, i, stretch{s.from, begins})
-		i += len(g.free) - before
+		s, left = s.portion(m, first, left)
+		i += g.cut(m, i, s) // if any of the stretch is left behind it, nothing is left to be taken
 	}
 	full := exact{at: max(slot, m.transaction.account.latest)}.plus(m, m.Burst)
 	if !left.after(exact{}) || g.tail.after(full) {

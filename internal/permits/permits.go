@@ -156,35 +156,40 @@ func (r *Room) lease(l Limit) *lease {
 	return one
 }
 
-// take takes a permit of each, all or none. It needs mu.
-func (r *Room) take(set Set, now time.Time) *Held {
-	if len(set.Limits) == 0 {
-		return nil
-	}
+// take is Take without the watch. It needs mu.
+func (r *Room) take(set Set, now time.Time) (held *Held, unknown bool) {
+	free := len(set.Limits) > 0
 	for _, l := range set.Limits {
-		if one := r.leases[l.Name]; one == nil || !one.isFree(now) {
-			return nil
-		}
+		one := r.leases[l.Name]
+		unknown = unknown || one == nil || !now.Before(one.until)
+		free = free && one != nil && one.isFree(now)
 	}
-	held := &Held{Account: set.Account, room: r}
+	if !free {
+		return nil, unknown
+	}
+	held = &Held{Account: set.Account, room: r}
 	for _, l := range set.Limits {
 		one := r.lease(l)
 		one.used++
 		one.peak = max(one.peak, one.wants())
 		held.leases = append(held.leases, one)
 	}
-	return held
+	return held, unknown
+}
+
+// await counts a caller that waits for a set. It needs mu.
+func (r *Room) await(set Set) {
+	for _, l := range set.Limits {
+		one := r.lease(l)
+		one.waiting++
+		one.peak = max(one.peak, one.wants())
+	}
 }
 
 // Take takes the permits of a set, if there are any at once. It reports as well whether the store has to be asked first.
 func (r *Room) Take(set Set) (held *Held, unknown bool) {
-	now := time.Now()
 	r.mu.Lock()
-	held = r.take(set, now)
-	for _, l := range set.Limits {
-		one := r.leases[l.Name]
-		unknown = unknown || one == nil || !now.Before(one.until)
-	}
+	held, unknown = r.take(set, time.Now())
 	r.mu.Unlock()
 	if held != nil {
 		r.watch.Begin(r.begin)
@@ -195,11 +200,7 @@ func (r *Room) Take(set Set) (held *Held, unknown bool) {
 // TakeFirst is Take of a set of which the store was not asked yet, or long ago: it asks once.
 func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
 	r.mu.Lock()
-	for _, l := range set.Limits {
-		one := r.lease(l)
-		one.waiting++
-		one.peak = max(one.peak, one.wants())
-	}
+	r.await(set)
 	r.mu.Unlock()
 	err := r.Owner.Ask(ctx)
 	workers := max(1, r.Owner.Workers())
@@ -210,7 +211,7 @@ func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
 			one.withoutStore(workers, time.Now())
 		}
 	}
-	held := r.take(set, time.Now())
+	held, _ := r.take(set, time.Now())
 	r.mu.Unlock()
 	if held != nil {
 		r.watch.Begin(r.begin)
@@ -223,16 +224,11 @@ func (r *Room) Swap(held *Held, set Set) (other *Held, unknown bool) {
 	if held == nil || held.returned.Swap(true) {
 		return r.Take(set)
 	}
-	now := time.Now()
 	r.mu.Lock()
 	for _, l := range held.leases {
 		l.used--
 	}
-	other = r.take(set, now)
-	for _, l := range set.Limits {
-		one := r.leases[l.Name]
-		unknown = unknown || one == nil || !now.Before(one.until)
-	}
+	other, unknown = r.take(set, time.Now())
 	r.serve(queuesOf(held.leases))
 	r.mu.Unlock()
 	if other == nil {
@@ -295,11 +291,7 @@ func (r *Room) Join(key any, turn uint64, sets []Set) *Caller {
 			c.counts, least = i, n
 		}
 	}
-	for _, l := range sets[c.counts].Limits {
-		one := r.lease(l)
-		one.waiting++
-		one.peak = max(one.peak, one.wants())
-	}
+	r.await(sets[c.counts])
 	r.serve([]*queue{q})
 	if !c.left && r.lacks(sets[c.counts].Limits) {
 		r.askSoon()
@@ -377,7 +369,7 @@ func (r *Room) serve(queues []*queue) {
 		}
 		first.leave()
 		for _, set := range first.queue.sets {
-			if held := r.take(set, now); held != nil {
+			if held, _ := r.take(set, now); held != nil {
 				first.taken <- held // whose watch is the caller's
 				break
 			}

@@ -137,6 +137,22 @@ do
     return nil, place(m, at, part, from, cost, size)
   end
 
+  -- portion returns what of a gap, from an instant on, is taken by so much time, and how much is left of that.
+  local function portion(m, member, first, left, leftPart)
+    local gap = {member = member}
+    gap.from, gap.fromPart, gap.to, gap.toPart = gaps.read(m, member)
+    gap.at, gap.part, gap.ends, gap.endsPart = gap.from, gap.fromPart, gap.to, gap.toPart
+    if gap.at < first then
+      gap.at, gap.part = first, 0
+    end
+    local length, lengthPart = minus(m, gap.to, gap.toPart, gap.at, gap.part)
+    if isAfter(length, lengthPart, left, leftPart) then
+      gap.ends, gap.endsPart = more(m, gap.at, gap.part, left, leftPart)
+      return gap, 0, 0
+    end
+    return gap, minus(m, left, leftPart, length, lengthPart)
+  end
+
   -- pieces returns the slot of a booking that takes several gaps, from the slot on, if it is before another one, and
   -- what it takes of each; nil: it is not, or there are too few. What calls have not used comes back in pieces that are
   -- shorter than the next call.
@@ -151,20 +167,7 @@ do
       local some = call('ZRANGEBYSCORE', gaps.keyOf(m), '(' .. text(slot), '+inf', 'LIMIT', 0, PIECES)
       work = work + #some / QUICK
       for _, member in ipairs(some) do
-        local gap = {member = member}
-        gap.from, gap.fromPart, gap.to, gap.toPart = gaps.read(m, member)
-        gap.at, gap.part, gap.ends, gap.endsPart = gap.from, gap.fromPart, gap.to, gap.toPart
-        if gap.at < slot then
-          gap.at, gap.part = slot, 0
-        end
-        local length, lengthPart = minus(m, gap.to, gap.toPart, gap.at, gap.part)
-        if isAfter(length, lengthPart, left, leftPart) then
-          gap.ends, gap.endsPart = more(m, gap.at, gap.part, left, leftPart)
-          left, leftPart = 0, 0
-        else
-          left, leftPart = minus(m, left, leftPart, length, lengthPart)
-        end
-        found[#found + 1] = gap
+        found[#found + 1], left, leftPart = portion(m, member, slot, left, leftPart)
         if not isAfter(left, leftPart, 0, 0) then
           break
         end
@@ -229,22 +232,9 @@ do
       if not member then
         break
       end
-      local from, fromPart, to, toPart = gaps.read(m, member)
-      local at, part = from, fromPart
-      if at < first then
-        at, part = first, 0
-      end
-      local ends, endsPart = to, toPart
-      local length, lengthPart = minus(m, to, toPart, at, part)
-      if isAfter(length, lengthPart, left, leftPart) then
-        ends, endsPart = more(m, at, part, left, leftPart)
-        left, leftPart = 0, 0
-      else
-        left, leftPart = minus(m, left, leftPart, length, lengthPart)
-      end
-      call('ZREM', gaps.keyOf(m), member)
-      gaps.free(m, from, fromPart, at, part)
-      gaps.free(m, ends, endsPart, to, toPart)
+      local gap
+      gap, left, leftPart = portion(m, member, first, left, leftPart)
+      gaps.takeOf(m, gap)
       looked = looked + 1
     end
     work = work + looked / QUICK
