@@ -239,24 +239,32 @@ func TestTheRateThatAnAPIAllowsIsFound(t *testing.T) {
 					for _, f := range fleets {
 						f.told, f.seconds = fmt.Sprintf(told, int(float64(api.most)*times)), 300
 						t.Run(fmt.Sprintf("%s/%s/%+v/%dx%d", api.name, f.told, answers, f.processes, f.callers), func(t *testing.T) {
-							one := &pacedAPI{admissions: alone(api.admission()), retryAfter: answers.retryAfter}
-							if answers.counts {
-								one.window = api.policy
+							runs := 1
+							if api.policy == "" {
+								runs = 4 // without counts what is used of five minutes differs by a tenth from run to run
 							}
-							f.crawl(t, one)
-							possible := min(api.rate, float64(f.callers)/latency.Seconds())
-							if !answers.counts {
-								possible = min(possible, api.rate*times)
+							mean := 0.0
+							for range runs {
+								one := &pacedAPI{admissions: alone(api.admission()), retryAfter: answers.retryAfter}
+								if answers.counts {
+									one.window = api.policy
+								}
+								f.crawl(t, one)
+								possible := min(api.rate, float64(f.callers)/latency.Seconds())
+								if !answers.counts {
+									possible = min(possible, api.rate*times)
+								}
+								used := float64(count(one.served, 60, f.seconds)) / (possible * (f.seconds - 60))
+								refused := count(one.refused, 60, f.seconds)
+								t.Logf("%.1f %% used, %d refused", 100*used, refused)
+								require.LessOrEqual(t, refused, mostRefused*4)
+								mean += used / float64(runs)
 							}
-							used := float64(count(one.served, 60, f.seconds)) / (possible * (f.seconds - 60))
-							refused := count(one.refused, 60, f.seconds)
-							t.Logf("%.1f %% used, %d refused", 100*used, refused)
 							least := leastFound
 							if f.callers == 1 {
 								least = 0.7 // its own pauses hide what would have been served: runs differ
 							}
-							require.Greater(t, used, least)
-							require.LessOrEqual(t, refused, mostRefused*4)
+							require.Greater(t, mean, least)
 						})
 					}
 				}
