@@ -3,6 +3,7 @@ package provider
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,52 +68,12 @@ func (form ResetForm) read(value string, now time.Time) (left time.Duration, kno
 	return header.Reset(value, now)
 }
 
-// usualWindows are read of providers that have no Windows. The names of all have "imit" in
-// them, as have those of the IETF's drafts: see hasLimits.
-var usualWindows = []WindowHeaders{
-	{
-		Limit: "X-RateLimit-Limit|X-RateLimit-Max", Remaining: "X-RateLimit-Remaining", Used: "X-RateLimit-Used",
-		Reset: "X-RateLimit-Reset", ResetAfter: "X-RateLimit-Reset-After", NameHeader: "X-RateLimit-Resource",
-		LengthHeader: "X-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond,
-	},
-	{
-		Limit: "X-Rate-Limit-Limit", Remaining: "X-Rate-Limit-Remaining", Used: "X-Rate-Limit-Used",
-		Reset: "X-Rate-Limit-Reset", LengthHeader: "X-Rate-Limit-Interval",
-	},
-	{
-		Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Used: "RateLimit-Used|RateLimit-Observed",
-		Reset: "RateLimit-Reset|RateLimit-ResetTime|RateLimit-Reset-Date", NameHeader: "RateLimit-Name",
-	},
-	{
-		Name: "daily", Limit: "X-RateLimit-Limit-Daily|X-RateLimit-Daily|X-RateLimit-Daily-Limit",
-		Remaining: "X-RateLimit-Daily-Remaining|X-RateLimit-Remaining-Daily", Length: 24 * time.Hour,
-	},
-	{
-		Name: "requests", Limit: "X-RateLimit-Limit-Requests", Remaining: "X-RateLimit-Remaining-Requests",
-		Reset: "X-RateLimit-Reset-Requests",
-	},
-	{
-		Name: "tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Tokens", Remaining: "X-RateLimit-Remaining-Tokens",
-		Reset: "X-RateLimit-Reset-Tokens",
-	},
-}
-
-// hasLimits reports whether a header has a name such as X-RateLimit-Limit.
-func hasLimits(h http.Header) bool {
-	for name := range h {
-		if strings.Contains(name, "imit") {
-			return true
-		}
-	}
-	return false
-}
-
 // MentionsLimits reports whether a header may say something about quotas. It is much
 // cheaper than [Provider.Read]: most successful responses say nothing, and need not be
 // read. It does not look for what a body says.
 func (p *Provider) MentionsLimits(h http.Header) bool {
 	for name := range h {
-		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "etry", "Mbx-", "X-Rl"} {
+		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "etry", "emain", "Mbx-", "X-Rl"} {
 			if strings.Contains(name, word) {
 				return true
 			}
@@ -139,46 +100,53 @@ func (f *WindowHeaders) sent(h http.Header) bool {
 // windows returns the windows that the header describes. A negative count of what remains
 // is believed if the quota may be overdrawn.
 func (p *Provider) windows(r *Response, mayBeOverdrawn bool) []Window {
-	limits := hasLimits(r.Header)
-	headers := p.Windows
-	if headers == nil && limits {
-		headers = usualWindows
-	}
 	var windows []Window
-	for i := range headers {
-		if headers[i].sent(r.Header) {
-			windows = headers[i].read(windows, r, mayBeOverdrawn)
+	if p.Windows == nil {
+		all := familiesOf(r.Header)
+		windows = namedWindows(windows, r, all, false, mayBeOverdrawn)
+		windows = ietfWindows(windows, r, mayBeOverdrawn)
+		windows = namedWindows(windows, r, all, true, mayBeOverdrawn)
+		return windows[:min(len(windows), header.MaxWindows)]
+	}
+	for i := range p.Windows {
+		if p.Windows[i].sent(r.Header) {
+			windows = p.Windows[i].read(windows, r, mayBeOverdrawn)
 		}
 	}
-	if limits {
-		windows = ietfWindows(windows, r, mayBeOverdrawn)
-	}
-	if limits && p.Windows == nil {
-		windows = pairWindows(familyWindows(windows, r, mayBeOverdrawn), r)
-	}
+	windows = ietfWindows(windows, r, mayBeOverdrawn)
 	return windows[:min(len(windows), header.MaxWindows)]
 }
 
 // read appends the window, and those of the policies that its limit lists.
 func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
 	w := Window{Name: f.Name, Unit: f.Unit, Refills: f.Refills, Scope: f.Scope}
+	column := f.columnOf(r)
 	count := func(names string) (c header.Count) {
 		if names == "" {
 			return c
 		}
 		value, by := r.single(names)
-		if c = header.ParseCount(value); c.Known && w.By == "" {
+		if c = header.ParseCount(column.of(value)); c.Known && w.By == "" {
 			w.By = by
 		}
 		return c
 	}
 	remaining, limit, used := count(f.Remaining), count(f.Limit), count(f.Used)
+	for _, c := range [...]header.Count{remaining, used} {
+		if c.Of > 0 && !limit.Known { // 59/60
+			limit = header.Count{Value: c.Of, Known: true}
+		}
+	}
+	if limit.Of > 0 && !used.Known { // 32/40 of a header that is named after the limit is what was used
+		used.Value, used.Known, limit.Value = limit.Value, true, limit.Of
+	}
 	if value, by := r.single(f.Ratio); value != "" {
 		if used, limit = header.ParseRatio(value); limit.Known {
 			w.By = by
 		}
 	}
-	if w.Reset, w.ResetBy = f.reset(r); w.By == "" {
+	w.Length = f.length(r, limit, remaining)
+	if w.Reset, w.ResetBy = f.reset(r, column, w.Length); w.By == "" {
 		w.By = w.ResetBy
 	}
 	if w.By == "" {
@@ -190,7 +158,6 @@ func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool)
 			w.Name = name
 		}
 	}
-	w.Length = f.length(r, limit, remaining)
 	w.count(limit, remaining, used, mayBeOverdrawn)
 	policies := w.policies(limit)
 	if !w.isKnown() && len(policies) == 0 {
@@ -255,16 +222,66 @@ func (w *Window) isSame(other Window) bool {
 		(w.Name == "" || other.Name == "" || w.Name == other.Name)
 }
 
-// reset returns when the window resets, and the header that says it.
-func (f *WindowHeaders) reset(r *Response) (reset Optional[time.Duration], by string) {
+// A column is which of several windows is read, if each header has a list of numbers, one for each window.
+type column struct {
+	at, among int // 0 among: no header has a list
+}
+
+// columnOf returns the column of the window that has least left.
+func (f *WindowHeaders) columnOf(r *Response) (c column) {
+	var limits, remaining, used []float64
+	for _, one := range [...]struct {
+		names string
+		list  *[]float64
+	}{{f.Remaining, &remaining}, {f.Limit, &limits}, {f.Used, &used}} {
+		if one.names != "" {
+			value, _ := r.single(one.names)
+			*one.list = header.Numbers(value)
+		}
+	}
+	left := remaining
+	if left == nil {
+		if left = limits; len(used) == len(limits) {
+			for i := range used {
+				left[i] -= used[i]
+			}
+		}
+	}
+	if len(left) < 2 {
+		return c
+	}
+	return column{at: slices.Index(left, slices.Min(left)), among: len(left)}
+}
+
+// of returns the number of a header's list that is the column's, a value that is no list as it is, and nothing of a list of another length.
+func (c column) of(value string) string {
+	if c.among == 0 || !strings.Contains(value, ",") {
+		return value
+	}
+	list := header.Numbers(value)
+	switch len(list) {
+	case 0:
+		return value
+	case c.among:
+		return strconv.FormatFloat(list[c.at], 'f', -1, 64)
+	}
+	return ""
+}
+
+// reset returns when the window resets, and the header that says it. It does not lie beyond the window: a number that does is in milliseconds.
+func (f *WindowHeaders) reset(r *Response, c column, length Optional[time.Duration]) (reset Optional[time.Duration], by string) {
 	if value, name := r.single(f.ResetAfter); value != "" {
-		if left, known := header.ResetSeconds(value, r.ServerTime()); known {
+		if left, known := header.ResetSeconds(c.of(value), r.ServerTime()); known {
 			return Some(left), name
 		}
 	}
 	for name := range strings.SplitSeq(f.Reset, "|") {
 		if value, _ := r.single(name); value != "" {
-			if left, known := f.ResetForm.read(value, r.ServerTime()); known {
+			if left, known := f.ResetForm.read(c.of(value), r.ServerTime()); known {
+				n, isNumber := header.Number(value)
+				if isNumber && n < 1e9 && f.ResetForm == ResetAny && length.Known && left > length.Value+time.Second && header.Seconds(n/1000) <= length.Value {
+					left = header.Seconds(n / 1000)
+				}
 				return Some(left), name
 			}
 		}
@@ -277,15 +294,12 @@ func (f *WindowHeaders) reset(r *Response) (reset Optional[time.Duration], by st
 func (f *WindowHeaders) length(r *Response, limit, remaining header.Count) Optional[time.Duration] {
 	if f.LengthHeader != "" {
 		value, _ := r.single(f.LengthHeader)
-		if n, known := header.Number(value); known {
-			unit := f.LengthUnit
-			if unit == 0 {
-				unit = time.Second
-			}
-			return OptionalOf(header.Length(n * unit.Seconds()))
+		unit := f.LengthUnit
+		if unit == 0 {
+			unit = time.Second
 		}
-		if d, err := time.ParseDuration(value); err == nil {
-			return OptionalOf(header.Length(d.Seconds()))
+		if length := parseLength(value, unit); length.Known {
+			return length
 		}
 	}
 	switch {

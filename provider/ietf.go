@@ -13,6 +13,9 @@ const stateHeader, policyHeader = "RateLimit", "RateLimit-Policy"
 func ietfWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
 	states := ratelimitfield.State(r.Header.Values(stateHeader))
 	policies := ratelimitfield.List(r.Header.Values(policyHeader))
+	if policies == nil {
+		policies = ratelimitfield.List(r.Header.Values("X-RateLimit-Policy"))
+	}
 	used := make([]bool, len(policies))
 	for _, state := range states {
 		w := Window{Name: header.Name(state.Name), Unit: header.Name(state.Unit), Object: header.Name(state.Partition), By: stateHeader}

@@ -2,14 +2,12 @@ package provider
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/header"
-	"github.com/ration-go/ration/limit"
 )
 
 const (
@@ -23,9 +21,9 @@ const (
 // the beginning of the body if that may say something, and puts it back: the caller then
 // reads the same bytes, and the same error after the same byte.
 //
-// Of an error other than 404 it reads the body; of a successful response only JSON and plain
+// Of an error other than 404 it reads the body; of a successful response only JSON, XML, HTML and plain
 // text, and only if [Provider.ReadSuccessBody] is set or Content-Length is at most 4 KiB. It
-// never reads a stream of events, a success in plain text without a length, nor more than
+// never reads a stream of events, a success without a length that is no JSON, nor more than
 // [Provider.MaxBody]. It waits for the body for at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
 // net/http leaves to a caller that asked for it, is decompressed for reading, up to the same
 // bound, and put back as it came.
@@ -60,11 +58,13 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 	case status < 200 || status >= 300:
 		return false
 	}
-	if kind != "" && kind != "text/plain" && kind != "text/javascript" && !strings.HasSuffix(kind, "json") {
-		return false
-	}
-	if kind == "text/plain" && resp.ContentLength < 0 {
-		return false // a stream: errors in plain text are short, and say how long they are
+	if !strings.HasSuffix(kind, "json") {
+		if kind != "" && kind != "text/plain" && kind != "text/javascript" && kind != "text/html" && kind != "text/xml" && kind != "application/xml" {
+			return false
+		}
+		if kind != "" && resp.ContentLength < 0 {
+			return false // errors that are no JSON are short, and say how long they are
+		}
 	}
 	return p.ReadSuccessBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
 }
@@ -117,8 +117,12 @@ func (p *Provider) Read(r Response) Feedback {
 		}
 	}
 	f.refuseIfExhausted(&r)
+	f.lengthInWords(&r)
 	if p.Adjust != nil {
 		p.Adjust(&r, &f)
+	}
+	if f.Reason == ReasonQuota && f.Scope == "" && p.Scope == "" {
+		f.Scope = scopeSaid(&r)
 	}
 	if f.Windows = f.Windows[:min(len(f.Windows), header.MaxWindows)]; len(f.Windows) == 0 {
 		f.Windows = nil
@@ -128,14 +132,30 @@ func (p *Provider) Read(r Response) Feedback {
 	return f
 }
 
+// lengthInWords gives the window that refused the length that the words of the body tell, if its headers do not.
+func (f *Feedback) lengthInWords(r *Response) {
+	if f.Reason != ReasonQuota || len(r.Body) == 0 {
+		return
+	}
+	if binding := f.Binding(); binding != nil && binding.Exhausted() && !binding.Length.Known {
+		var said Window
+		said.limitInWords(r.prose())
+		if binding.Length = said.Length; binding.Reset.Known && binding.Reset.Value > said.Length.Value {
+			binding.Length = Optional[time.Duration]{} // it speaks of another
+		}
+	}
+}
+
 // refuseIfExhausted takes a 403 that says nothing for a refusal if a window is exhausted:
-// the IETF's drafts leave the status to the server. A 503 of a window that is exhausted, and that does not ask for
+// the IETF's drafts leave the status to the server. A 402 with no words is of a quota too if that resets, and so is a 503 of a window that is exhausted, and that does not ask for
 // another wait, is of a quota too.
 func (f *Feedback) refuseIfExhausted(r *Response) {
 	says := f.Reason != ""
 	switch r.Status {
+	case 402:
+		says = f.ReasonBy != "status 402"
 	case 403:
-		says = says || len(r.Fields(wordFields)) > 0
+		says = says || len(r.texts()) > 0
 	case 503:
 		says = says && (f.Reason != ReasonOverload || f.ReasonBy != inWords)
 	default:
@@ -221,67 +241,28 @@ func (f *Feedback) readWait(r *Response, p *Provider, rule *MatchRule) {
 	if !f.Reason.Refuses() || f.Reason == ReasonBilling {
 		return
 	}
-	for _, paths := range [...][]string{p.WaitFields, usualWaitFields} {
-		for _, path := range paths {
-			for _, value := range r.Fields(path) {
-				if wait, known := readWaitField(path, value, r.ServerTime()); known && wait > f.Wait.Value {
-					f.Wait, f.WaitBy = Some(wait), "the body's "+path
-				}
+	for _, path := range p.WaitFields {
+		for _, value := range r.Fields(path) {
+			if wait, known := readWaitField(path, value, r.ServerTime()); known && wait > f.Wait.Value {
+				f.Wait, f.WaitBy = Some(wait), "the body's "+path
 			}
 		}
-		if f.Wait.Known {
-			return
-		}
+	}
+	if f.Wait.Known {
+		return
+	}
+	fields := r.waitFields()
+	if found := fields[0]; found.wait > 0 {
+		f.Wait, f.WaitBy = Some(found.wait), "the body's "+found.path
+		return
 	}
 	if wait := waitInWords(r); wait.Known {
 		f.Wait, f.WaitBy = wait, inWords
 	} else if rule != nil && rule.Midnight != "" {
 		f.Wait, f.WaitBy = OptionalOf(header.Midnight(rule.Midnight, r.ServerTime())), "midnight in "+rule.Midnight
+	} else if found := fields[1]; found.wait > 0 {
+		f.Wait, f.WaitBy = Some(found.wait), "the body's "+found.path
 	}
-}
-
-// usualWaitFields are where many bodies have the wait, in seconds, or in the unit that the name has.
-var usualWaitFields = []string{"retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "retry_after_ms", "retryAfterMs", "backoff_seconds",
-	"error.retry_after", "error.retryAfter", "error.retry_after_ms", "error.retryAfterMs", "parameters.retry_after",
-	"error.data.rate.backoff_seconds", "error.details[].retryDelay", "errors[].extensions.retryAfter", "errors[].extensions.retry_after"}
-
-// readWaitField reads a wait in the unit that its field's name has.
-func readWaitField(path, value string, now time.Time) (time.Duration, bool) {
-	if strings.HasSuffix(strings.ToLower(path), "ms") {
-		return header.ResetMilliseconds(value, now)
-	}
-	return header.Reset(value, now)
-}
-
-// "Please try again in 6m0.5s", "retry after 26 seconds", "wait 5 minutes", "reset in '6' seconds".
-var waitWords = regexp.MustCompile(`(?:try again|retry|wait|break|reset) (?:in |after |for |at least )?'?((?:[0-9]{1,6}(?:\.[0-9]{1,12})?(?:ms|h|m|s))+|[0-9]{1,6}(?:\.[0-9]{1,12})?'? ?(?:ms|milliseconds?|secs?|seconds?|minutes?|mins?|hours?))\b`)
-
-// waitInWords returns the wait that the words of a body ask for.
-func waitInWords(r *Response) Optional[time.Duration] {
-	if len(r.Body) == 0 || r.isHTML() {
-		return Optional[time.Duration]{}
-	}
-	found := waitWords.FindStringSubmatch(r.Text())
-	if found == nil {
-		return Optional[time.Duration]{}
-	}
-	if d, err := time.ParseDuration(found[1]); err == nil && d > 0 {
-		return Some(min(d, limit.MaxWindow))
-	}
-	number := strings.TrimRight(found[1], "' abcdefghijklmnopqrstuvwxyz")
-	n, known := header.Number(number)
-	if !known || n <= 0 {
-		return Optional[time.Duration]{}
-	}
-	switch unit := strings.Trim(found[1][len(number):], "' "); {
-	case strings.HasPrefix(unit, "ms"), strings.HasPrefix(unit, "milli"):
-		n /= 1000
-	case strings.HasPrefix(unit, "m"):
-		n *= 60
-	case strings.HasPrefix(unit, "h"):
-		n *= 3600
-	}
-	return Some(header.Seconds(n))
 }
 
 // decideWait sets the wait of a refusal, or its bounds.
@@ -293,7 +274,11 @@ func (f *Feedback) decideWait(r *Response, p *Provider, binding *Window) {
 	if wait, by := header.RetryAfter(r.Header, r.ServerTime()); by != "" {
 		f.Wait, f.WaitBy = Some(wait), by
 	} else if !f.Wait.Known {
-		f.Wait, f.WaitBy = f.waitForWindows(r, p)
+		if f.Wait, f.WaitBy = f.waitForWindows(r, p); !f.Wait.Known {
+			if wait, by := waitInHeaders(r); by != "" {
+				f.Wait, f.WaitBy = Some(wait), by
+			}
+		}
 	}
 	f.doubtShortWait()
 	if f.Wait.Known {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strconv"
@@ -31,6 +32,9 @@ type Response struct {
 	text   string
 	lower  bool     // text is known
 	fields []fields // what was looked up before
+
+	said     []string // what texts returns
+	hasTexts bool
 }
 
 // fields are the values at some paths of a body.
@@ -61,6 +65,9 @@ func (r *Response) Fields(paths string) []string {
 	if r.parse(); len(r.json.Members) == 0 {
 		return nil
 	}
+	if paths == allText {
+		return r.texts()
+	}
 	for i := range r.fields {
 		if r.fields[i].paths == paths {
 			return r.fields[i].values
@@ -88,14 +95,18 @@ func (r *Response) Number(path string) (n float64, found bool) {
 	return header.Number(text)
 }
 
-// parse parses the body, once.
+// parse parses the body, once: JSON, or XML and HTML as if they were.
 func (r *Response) parse() {
 	if r.parsed {
 		return
 	}
 	r.parsed = true
-	if len(r.Body) > 0 {
-		r.json = jsonprefix.Parse(r.Body)
+	if begins := bytes.TrimSpace(r.Body[:min(len(r.Body), header.MaxText)]); bytes.HasPrefix(begins, []byte("<")) {
+		r.json = parseMarkup(begins, r.isHTML())
+	} else if len(begins) == 0 {
+		return
+	} else if r.json = jsonprefix.Parse(r.Body); r.json.Kind == jsonprefix.None || r.json.Kind == jsonprefix.String {
+		r.json = parseText(begins)
 	}
 }
 
@@ -107,13 +118,22 @@ func (r *Response) Text() string {
 	return r.text
 }
 
+// prose returns what the body says in words, in lower case: the strings of JSON, what people see of a page, or all of another text.
+func (r *Response) prose() string {
+	r.parse()
+	if len(r.json.Members) == 0 {
+		return r.Text()
+	}
+	return strings.ToLower(string(r.json.Strings(nil, header.MaxText)))
+}
+
 // isHTML reports whether the body is a page for people.
 func (r *Response) isHTML() bool {
 	if strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "html") {
 		return true
 	}
 	start := strings.TrimSpace(r.Text())
-	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html")
+	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<head")
 }
 
 // message returns how the body of an error begins, as people read it.

@@ -37,6 +37,8 @@ type MatchRule struct {
 	// Midnight is the IANA time zone at whose next midnight the wait ends, if the response
 	// does not say when. Empty: the rule does not say.
 	Midnight string
+
+	says func(r *Response) bool // must report true; nil: whatever it says
 }
 
 // Match returns the part of the response that matches the rule, as "status 429" or
@@ -62,6 +64,12 @@ func (m *MatchRule) Match(r *Response) (by string) {
 		if by = inWords; m.Equals != "" {
 			by = strings.TrimSpace(values[at]) + " in the body"
 		}
+	}
+	if m.says != nil {
+		if len(r.Body) == 0 || !m.says(r) {
+			return ""
+		}
+		by = inWords
 	}
 	if m.Contains != "" && (m.Equals != "" || m.Header == "" && m.Field == "") {
 		if !containsAny(r.Text(), m.Contains) {

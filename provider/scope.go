@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,3 +77,46 @@ func (s Scope) HasObject() bool { return s.hasAny(ScopeObject, ScopeResource, Sc
 // IsWholeAPI reports whether the scope is empty, or a name by which providers mean all that
 // they offer, such as GitHub's "core".
 func (s Scope) IsWholeAPI() bool { return s == "" || s == "core" || s == "default" || s == "requests" }
+
+// scopeWords are words of refusals that say whose the limit is. The first that is found counts.
+var scopeWords = []struct {
+	scope Scope
+	words *regexp.Regexp
+}{
+	{ScopeEndpoint, regexp.MustCompile(`\b(?:this|per|per-) ?(?:endpoint|route|method|operation)\b|\bto the [\w.]+ operation\b`)},
+	{ScopeUser, regexp.MustCompile(`\bper[ -]user\b|\b(?:this|single unique|for) user\b|\buser[- ]rate|este usuario`)},
+	{ScopeIP, regexp.MustCompile(`\b(?:per|your|this|from) ip\b|\bip address\b|\bper client ip\b`)},
+	{ScopeProject, regexp.MustCompile(`\bper project\b|\bfor a project\b`)},
+	{ScopeOrg, regexp.MustCompile(`\b(?:per|your|this|for) organi[sz]ation\b`)},
+	{ScopeAccount, regexp.MustCompile(`\b(?:per|your|this|for this) (?:account|seller|subscription|customer)\b|\baccount over\b`)},
+	{ScopeApp, regexp.MustCompile(`\b(?:per|this) application\b|\bapplication is over\b|\bper app\b`)},
+}
+
+// scopeHeaders say whose a limit is, and namedScopes what their values mean.
+const scopeHeaders = "X-RateLimit-Scope|X-Rate-Limit-Scope|RateLimit-Scope"
+
+var namedScopes = map[string]Scope{"user": ScopeUser, "ip": ScopeIP, "ip-address": ScopeIP, "ip_address": ScopeIP, "token": ScopeToken, "key": ScopeToken, "app": ScopeApp,
+	"application": ScopeApp, "account": ScopeAccount, "org": ScopeOrg, "organization": ScopeOrg, "project": ScopeProject, "endpoint": ScopeEndpoint, "route": ScopeEndpoint,
+	"developer": ScopeApp, "tenant": ScopeTenant, "customer": ScopeAccount}
+
+// scopeSaid returns whose a refusal says the limit is.
+func scopeSaid(r *Response) Scope {
+	if value, _ := r.single(scopeHeaders); value != "" {
+		if scope := namedScopes[strings.ToLower(value)]; scope != "" {
+			return scope
+		}
+	}
+	for _, value := range r.Fields("rateScope|error.rateScope|error.details[].errors[].details.quotaErrorDetails.rateScope") {
+		if scope := namedScopes[strings.ToLower(value)]; scope != "" {
+			return scope
+		}
+	}
+	if text := r.prose(); text != "" {
+		for _, one := range scopeWords {
+			if one.words.MatchString(text) {
+				return one.scope
+			}
+		}
+	}
+	return ""
+}

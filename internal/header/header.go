@@ -135,6 +135,11 @@ var dates = [...]string{
 	"2006-01-02 15:04:05Z07:00",
 	"2006-01-02 15:04:05 -0700",
 	"2006-01-02 15:04:05 MST",
+	"2006-01-02 15:04:05-0700 MST",
+	"2006-Jan-02 15:04:05-0700 MST",
+	"2006-Jan-02 15:04:05-0700",
+	"2006/01/02 15:04:05 -0700",
+	"2006/01/02 15:04:05",
 	"2006-01-02 15:04:05",
 	time.RFC1123Z,
 	// As the HTTP-date of careless servers: a day of one digit, and UTC for GMT. Other names of zones

@@ -114,7 +114,7 @@ func parseMembers(decoder *json.Decoder, open json.Delim, depth int, left *int) 
 // All returns the values at a path, or at several with "|" between, in the order of the
 // paths. A path has names with dots between: "[]" behind a name, or in place of one, is each
 // value of an array, and "*" each member of an object. "errors[].extensions.code" may have
-// several values.
+// several values. A name is found in any case.
 func (v Value) All(paths string) []Value {
 	var all, values, next []Value
 	for path := range strings.SplitSeq(paths, "|") {
@@ -131,7 +131,7 @@ func (v Value) All(paths string) []Value {
 					continue
 				}
 				for _, member := range value.Members {
-					if name == "*" || member.Name == name {
+					if name == "*" || strings.EqualFold(member.Name, name) {
 						next = member.Value.appendTo(next, each)
 					}
 				}
@@ -162,4 +162,15 @@ func (v Value) At(path string) Value {
 		return value
 	}
 	return Value{}
+}
+
+// Strings appends the strings of the value and of all that it has, with a line break behind each, up to so many bytes.
+func (v Value) Strings(to []byte, most int) []byte {
+	if v.Kind == String && len(to)+len(v.Text) < most {
+		to = append(append(to, v.Text...), '\n')
+	}
+	for _, member := range v.Members {
+		to = member.Value.Strings(to, most)
+	}
+	return to
 }

@@ -1,0 +1,186 @@
+package provider
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ration-go/ration/internal/header"
+	"github.com/ration-go/ration/internal/jsonprefix"
+)
+
+// Refusals say in many words that a limit is why. Where the status says that the request was refused, a sentence of a limit and of its end is
+// enough; where the status is one of many mistakes of the caller, the words have to name a limit of calls; and where the status is 200 the
+// body must also say that it is an error.
+
+// allText is a path of [MatchRule.Field], for the rules that hold for every provider: all that the body says in words.
+const allText = "@text"
+
+// limitPhrases name a limit of calls.
+var limitPhrases = strings.Split("rate limit|rate-limit|ratelimit|rate_limit|too many requests|too many calls|too many queries|too many api|too many attempts|throttl|"+
+	"request limit|requests limit|call limit|calls limit|api limit|usage limit|usage cap|query limit|frequency limit|limit exceeded|limit reached|limit has been|limit is exceeded|"+
+	"limit was exceeded|hourly limit|daily limit|monthly limit|quota exceeded|quota has been|quota is|quota will be|quota limit|quota reached|quota exhausted|over quota|out of quota|"+
+	"exceeds your quota|exceeded quota|exceeded the quota|exceeded your quota|exceeded your current quota|exceeded your daily|exceeded your monthly|exceeded your hourly|"+
+	"exceeded the daily|exceeded the maximum number of|exceeded the number of|exceeded the limit of|maximum number of requests|number of requests|number of api calls|"+
+	"requests per|calls per|queries per|requests exceed|rate exceeded|request rate|slow down|being rate|rate threshold|over qps|over rate|budget exhausted|out of call volume|"+
+	"zu viele anfragen|trop de requ|límite de peticiones|límite de solicitudes|demasiadas solicitudes|demasiadas peticiones|muitas solicita|muitas requisi|limite de requisi|"+
+	"excedido o número|consumo indevido|troppe richieste|przekroczono limit|çok fazla istek|слишком много запрос|превышен лимит|превышено количество|суточный лимит|лимит запрос|лимит по запрос|"+
+	"过于频繁|请求频率|频率限制|频率超限|请求次数|调用次数|请求量|访问次数|最多访问|超过限制|超出限制|配额|限流|リクエストが多|レート制限|リクエスト数|アクセス制限|요청이 너무|요청 한도|거래건수를 초과|호출 횟수", "|")
+
+// limitEnds is a sentence of a limit and of its end, or of the end of a limit.
+var limitEnds = regexp.MustCompile(`\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b[^.\n]{0,60}\b(?:exceed(?:ed|s|ing)?|reached|exhausted|depleted|used up|hit|spent|over)\b|` +
+	`\b(?:exceed(?:ed|s|ing)?|reached|exhausted|hit|over|out of|used up|run out of|used all)\b[^.\n]{0,60}\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b`)
+
+// otherLimits are words of limits that no wait helps against.
+var otherLimits = regexp.MustCompile(`\b(?:size|sizes|length|characters?|bytes|storage|file|files|memory|depth|must|should|parameters?|page|maximum of|maximum value|allowed value|seats?|members|price|amount)\b`)
+
+// speaksOfLimit reports whether a body speaks of a limit and of its end.
+func speaksOfLimit(r *Response) (words bool) {
+	if namesLimit(r) {
+		return true
+	}
+	return slices.ContainsFunc(r.texts(), func(text string) bool { return limitEnds.MatchString(text) && !otherLimits.MatchString(text) })
+}
+
+// namesLimit reports whether a body names a limit of calls.
+func namesLimit(r *Response) bool { return slices.ContainsFunc(r.texts(), containsLimit) }
+
+func containsLimit(text string) bool {
+	return slices.ContainsFunc(limitPhrases, func(phrase string) bool { return strings.Contains(text, phrase) })
+}
+
+// asksForTime reports whether a body says when to try again.
+func asksForTime(r *Response) bool {
+	if r.waitFields()[0].wait > 0 {
+		return true
+	}
+	text := r.prose()
+	for _, words := range [...]string{"try again", "retry", "tente novamente", "intente", "réessay", "erneut", "spróbuj ponownie", "повторите", "重试", "再试"} {
+		if strings.Contains(text, words) {
+			return waitInWords(r).Known
+		}
+	}
+	return false
+}
+
+// texts returns what the body says in words, in lower case: the strings of JSON that are no addresses, with spaces for underscores.
+func (r *Response) texts() []string {
+	if r.hasTexts {
+		return r.said
+	}
+	r.hasTexts = true
+	r.parse()
+	left := header.MaxText
+	r.said = appendTexts(nil, r.json, &left)
+	return r.said
+}
+
+func appendTexts(texts []string, v jsonprefix.Value, left *int) []string {
+	if v.Kind == jsonprefix.String && v.Text != "" && len(v.Text) <= *left && !strings.Contains(v.Text, "://") || v.Kind == jsonprefix.String && strings.Contains(v.Text, " ") && len(v.Text) <= *left {
+		*left -= len(v.Text)
+		texts = append(texts, strings.ToLower(strings.ReplaceAll(v.Text, "_", " ")))
+	}
+	for _, member := range v.Members {
+		texts = appendTexts(texts, member.Value, left)
+	}
+	return texts
+}
+
+// failsForLimit reports whether a body that came with a success says that the request failed for want of a quota.
+func failsForLimit(r *Response) bool {
+	text := func(path string) string {
+		value, _ := r.Field(path)
+		return strings.ToLower(value)
+	}
+	if said := text("text"); said != "" && len(r.json.Members) == 1 {
+		return len(said) <= 200 && !strings.Contains(said, "://") && containsLimit(said) && !strings.Contains(said, "requests per")
+	}
+	if len(r.Fields("html.*")) > 0 {
+		heads := text("html.title") + " " + text("html.h1")
+		return containsLimit(heads) && !strings.Contains(heads, "limits") || strings.TrimSpace(heads) == "429"
+	}
+	said := failureTexts(nil, r.json, saysFailure(r.json), 0)
+	for _, one := range said {
+		if containsLimit(one) || containsAny(strings.ReplaceAll(one, " ", "_"), limitCodes) || limitEnds.MatchString(one) && !otherLimits.MatchString(one) {
+			return true
+		}
+	}
+	return len(said) > 0 && r.waitFields()[0].wait > 0
+}
+
+// failureNames are how the names of fields begin or end that only failures have.
+var failureNames = regexp.MustCompile(`(?i)^(?:err|error|fault|exception|fehler|falha)|(?:error|errors|err|fault|exception|error_?message|error_?msg)s?$`)
+
+// isFailureName reports whether a field's name is of failures.
+func isFailureName(name string) bool { return failureNames.MatchString(name) }
+
+// failureTexts appends the strings below fields of failures, and those beside what says that the request failed.
+func failureTexts(texts []string, v jsonprefix.Value, failed bool, depth int) []string {
+	if depth > deepestField {
+		return texts
+	}
+	beside := slices.ContainsFunc(v.Members, func(m jsonprefix.Member) bool {
+		return isFailureName(m.Name) && m.Value.Text != "" && !slices.Contains(successes, strings.ToLower(m.Value.Text)) && m.Value.Text != "false"
+	})
+	for _, member := range v.Members {
+		below := failed || beside || isFailureName(member.Name)
+		switch name := strings.ToLower(member.Name); {
+		case name == "data" || name == "results" || name == "items" || name == "result" && len(member.Value.Members) > 0:
+			below = false
+		case depth > 0 && name == "info": // which explains the code beside it
+			continue
+		}
+		switch kind := member.Value.Kind; {
+		case kind == jsonprefix.String && below, kind == jsonprefix.Number && below && member.Value.Text == "429":
+			said := strings.ToLower(strings.ReplaceAll(member.Value.Text, "_", " "))
+			if said == "429" {
+				said = "too many requests"
+			}
+			texts = append(texts, said)
+		case len(member.Value.Members) > 0:
+			if isFailureName(member.Name) && below {
+				for _, inner := range member.Value.Members {
+					if inner.Value.Kind != jsonprefix.Array && inner.Value.Kind != jsonprefix.Object {
+						texts = append(texts, strings.ToLower(strings.ReplaceAll(inner.Name, "_", " "))) // {"errors": {"rateLimit": …}}
+					}
+				}
+			}
+			texts = failureTexts(texts, member.Value, below, depth+1)
+		}
+	}
+	return texts
+}
+
+// successes are the values of codes that say that a request did not fail.
+var successes = []string{"0", "1", "00", "000", "0000", "00000", "200", "201", "1000", "10000", "20000", "100", "ok", "success", "true", ""}
+
+// failures are the values of a status that say that a request failed.
+var failures = []string{"false", "error", "fail", "failed", "failure", "err", "nok", "notok", "ko", "erro", "denied", "rejected", "over_query_limit"}
+
+// saysFailure reports whether an object says that a request failed: by a flag, a status or a code.
+func saysFailure(v jsonprefix.Value) bool {
+	for _, member := range v.Members {
+		text := strings.ToLower(strings.TrimSpace(member.Value.Text))
+		switch name := onlyLetters(member.Name); name {
+		case "success", "ok", "issuccess", "succeeded", "successful":
+			if text == "false" || text == "0" {
+				return true
+			}
+		case "status", "result", "state", "stat", "message", "code", "errcode", "errorcode", "errno", "statuscode", "resultcode", "retcode", "ret", "rtcd", "infocode", "cod":
+			if len(member.Value.Members) > 0 && saysFailure(member.Value) || slices.Contains(failures, text) {
+				return true
+			}
+			if _, isNumber := header.Number(text); isNumber && name != "message" && name != "result" && !slices.Contains(successes, text) || name == "status" && text == "0" && len(v.Members) > 1 {
+				return true
+			}
+		case "value":
+			if _, isNumber := header.Number(text); isNumber && !slices.Contains(successes, text) && len(v.Members) <= 3 {
+				return true // GeoNames: {"status": {"message": …, "value": 19}}
+			}
+		}
+	}
+	return false
+}
+
+// errorHeaders are those in which gateways say why they refuse.
+const errorHeaders = "X-Mashery-Error-Code|X-Error-Detail-Header|X-Error-Code|X-Amzn-Errortype|X-Error|X-Error-Message|X-Ca-Error-Message|X-Rejected-Reason|RateLimit-Reason"
