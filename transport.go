@@ -202,8 +202,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // needsReading reports whether a response may say anything about quotas or tokens. Most say
 // nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
-	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
+	return t.Pool.hasSuspects.Load() || t.provider().NeedsReading(resp)
 }
 
 func (t *Transport) provider() *provider.Provider {
@@ -268,6 +267,9 @@ func (t *Transport) check() error {
 		}
 	}
 	if err := t.Retries.check(); err != nil {
+		return err
+	}
+	if err := t.Provider.Validate(); err != nil {
 		return err
 	}
 	return hosts.Check(t.Hosts)

@@ -68,9 +68,24 @@ func (form ResetForm) read(value string, now time.Time) (left time.Duration, kno
 	return header.Reset(value, now)
 }
 
-// MentionsLimits reports whether a header may say something about quotas. It is much
-// cheaper than [Provider.Read]: most successful responses say nothing, and need not be
-// read. It does not look for what a body says.
+// NeedsReading reports whether a response may say something about quotas: by its status, by its header, or by a body that is short and of a
+// type in which errors are sent. It is much cheaper than [Provider.ReadResponse]: most successful responses say nothing, and need not be read.
+func (p *Provider) NeedsReading(resp *http.Response) bool {
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || p.MentionsLimits(resp.Header) || p.hasRuleFor(resp) || resp.StatusCode == http.StatusOK && p.wantsBody(resp)
+}
+
+// hasRuleFor reports whether a rule of the provider's own may match a response whose body says nothing.
+func (p *Provider) hasRuleFor(resp *http.Response) bool {
+	return slices.ContainsFunc(p.Rules, func(m MatchRule) bool {
+		if m.Status == nil {
+			return m.Header != "" && m.matchHeader(&Response{Header: resp.Header}) != ""
+		}
+		return slices.Contains(m.Status, resp.StatusCode) && (!m.needsBody() || p.wantsBody(resp))
+	})
+}
+
+// MentionsLimits reports whether a header may say something about quotas. It does not look for what a body says: see
+// [Provider.NeedsReading].
 func (p *Provider) MentionsLimits(h http.Header) bool {
 	for name := range h {
 		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "etry", "emain", "Mbx-", "X-Rl"} {

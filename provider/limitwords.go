@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,6 +85,16 @@ func appendTexts(texts []string, v jsonprefix.Value, left *int) []string {
 		texts = appendTexts(texts, member.Value, left)
 	}
 	return texts
+}
+
+// refusingWords are parts of words without which no body in ASCII refuses a request for want of a quota.
+var refusingWords = [...]string{"limit", "quota", "exceed", "too many", "throttl", "slow", "429", "retry", "wait", "frequen", "request", "calls", "rate ", "exhaust", "qps", "usage"}
+
+// mayRefuse reports whether the body of a success may be a refusal: whether it is worth to be parsed.
+func mayRefuse(body []byte) bool {
+	lower := bytes.ToLower(body)
+	return slices.ContainsFunc(refusingWords[:], func(word string) bool { return bytes.Contains(lower, []byte(word)) }) ||
+		bytes.ContainsFunc(body, func(c rune) bool { return c >= 0x80 }) || bytes.Contains(body, []byte(`\u`))
 }
 
 // failsForLimit reports whether a body that came with a success says that the request failed for want of a quota.

@@ -38,6 +38,9 @@ func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback
 			most = defaultMaxBody
 		}
 		r.Body = decompressed(resp.Header, peek(resp, most), most)
+		if resp.StatusCode == http.StatusOK && !p.ReadSuccessBody && len(p.Rules) == 0 && !mayRefuse(r.Body) {
+			r.Body = nil // as most: it need not be parsed
+		}
 	}
 	return p.Read(r)
 }
@@ -52,11 +55,10 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 	if kind == "text/event-stream" || strings.HasSuffix(kind, "ndjson") {
 		return false // it may last for hours
 	}
-	switch status := resp.StatusCode; {
-	case status >= 400:
-		return status != http.StatusNotFound
-	case status < 200 || status >= 300:
+	if !hasReadableBody(resp.StatusCode) {
 		return false
+	} else if resp.StatusCode >= 400 {
+		return true
 	}
 	if !strings.HasSuffix(kind, "json") {
 		if kind != "" && kind != "text/plain" && kind != "text/javascript" && kind != "text/html" && kind != "text/xml" && kind != "application/xml" {

@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +82,37 @@ func (m *MatchRule) Match(r *Response) (by string) {
 		}
 	}
 	return by
+}
+
+// needsBody reports whether the rule is about a body.
+func (m *MatchRule) needsBody() bool {
+	return m.Field != "" || m.Contains != "" && (m.Equals != "" || m.Header == "")
+}
+
+// Validate returns an error if a rule of the provider's can never match: it looks into the body of responses that have none, or whose
+// bodies are not read.
+func (p *Provider) Validate() error {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Rules {
+		m := &p.Rules[i]
+		if !m.needsBody() || m.Status == nil || slices.ContainsFunc(m.Status, hasReadableBody) {
+			continue
+		}
+		return fmt.Errorf("ration: rule %d of the provider %q can never match: no body of a response with status %d is read; leave Field and Contains out, or name another status",
+			i, p.Name, m.Status[0])
+	}
+	return nil
+}
+
+// hasReadableBody reports whether bodies of responses with a status are read.
+func hasReadableBody(status int) bool {
+	switch status {
+	case http.StatusNoContent, http.StatusResetContent, http.StatusNotFound:
+		return false
+	}
+	return status >= 200 && status < 300 || status >= 400
 }
 
 // inWords is the place of what is read from words of the body.
