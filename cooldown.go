@@ -123,15 +123,8 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	b := a.transport.Pool.budget
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
-	c.longest, c.cause, c.sent, c.probe, c.recorded = a.longest, a.cause, grant.Slot, grant.cooling, true
-	if !c.told && f.MaxWait > 0 {
-		c.longest = min(c.longest, f.MaxWait)
-	}
-
-	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
-	if f.Reason == provider.ReasonOverload && f.Scope == "" {
-		target = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(a.req)}}
-	}
+	c.cause, c.sent, c.probe, c.recorded = a.cause, grant.Slot, grant.cooling, true
+	target := cooldown.TargetFor(f, scope, a.req, grant.scopes, b.sharedScopes())
 	accounts := target.Shared
 	if target.Account {
 		accounts = []string{grant.account.ID}
@@ -270,7 +263,7 @@ func (a *attempts) coolHost(grant Grant, cause string, failure error) bool {
 
 	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
-	c := cooling{longest: min(a.longest, longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling,
+	c := cooling{longest: min(a.transport.longestCooldown(), longestHostCooldown), cause: cause, sent: grant.Slot, probe: grant.cooling,
 		took: max(0, b.durable.Now().Sub(grant.Slot)), here: failure != nil}
 	a.paused = b.cool(ctx, s, &c)
 	return true

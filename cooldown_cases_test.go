@@ -203,7 +203,7 @@ func TestABucketThatAsksForTenMinutesIsAskedOnce(t *testing.T) {
 				t.Logf("told %s, Retry-After %d: %d of 120 in %v, %d refused", told, after, of.served, of.took, refused)
 				require.Equal(t, 120, of.served)
 				require.Less(t, of.took, 13*time.Minute)
-				require.LessOrEqual(t, refused, 30) // twenty of the thirty that leave at once, before anything was said
+				require.LessOrEqual(t, refused, 40) // twenty of the thirty that leave at once, before anything was said, and a few of each that follow
 			})
 		}
 	}

@@ -36,10 +36,9 @@ type attempts struct {
 	provider   *provider.Provider
 	req        *http.Request // as the caller made it
 	policy     *RetryPolicy
-	count      int           // how many attempts were made
-	retries    int           // how many are left
-	deadline   time.Time     // no retry begins after it
-	longest    time.Duration // a cooldown is, at most
+	count      int       // how many attempts were made
+	retries    int       // how many are left
+	deadline   time.Time // no retry begins after it
 	pauses     backoff.BackOff
 	minPause   time.Duration     // the first of pauses, without its random part
 	rests      backoff.BackOff   // the policy's; nil: not begun, or it has none
@@ -59,7 +58,7 @@ func newAttempts(t *Transport, req *http.Request) *attempts {
 		policy = o.retries
 	}
 	return &attempts{transport: t, provider: t.provider(), req: req, policy: policy, retries: cmp.Or(policy.Max, defaultRetries),
-		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), longest: positive(t.MaxCooldown, defaultMaxCooldown)}
+		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin))}
 }
 
 // A decision is what to do after a response or a failure.
@@ -213,11 +212,12 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
 	}
-	a.unserved = f.DeadToken || f.Reason == provider.ReasonUnauthorized
+	d := cooldown.Decide(&f, resp.StatusCode, t.MaxCooldown)
+	a.unserved = d.Outcome == cooldown.Rejects
 	switch {
 	case a.unserved:
 		return a.afterRejection(newRejection(resp, grant, &f))
-	case f.Reason == provider.ReasonBilling:
+	case d.Outcome == cooldown.IsUnpaid:
 		t.Pool.quarantineUnpaid(a.req.Context(), grant, t.longestCooldown())
 		return decision{}
 	case resp.StatusCode >= 500:
@@ -231,61 +231,67 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		}
 	}
 
+	c := cooling{told: d.Told, length: d.Length, longest: d.Longest, took: time.Since(traceOf(resp).begun)}
 	switch {
-	case f.Refused:
-		return a.afterThrottled(resp, &f, grant)
-	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
+	case d.Outcome == cooldown.Cools:
+		return a.afterThrottled(&f, grant, &c)
+	case d.Outcome == cooldown.Rests:
+		return a.afterTooMuch(resp, &f, grant, &c)
+	case d.Outcome == cooldown.Fails || slices.Contains(a.policy.Statuses, resp.StatusCode):
 		if a.repeatable() && isGateway(resp.StatusCode) && a.coolHost(grant, causeOf(resp, &f, grant), nil) {
 			return a.cooled()
 		}
 		return a.rest(a.repeatable())
-	case f.Wait.Known: // a success that asks to wait
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, &cooling{told: true, length: f.Wait.Value, took: time.Since(traceOf(resp).begun)})
-	case f.Cooldown.Known && f.Cooldown.Value > 0:
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant,
-			&cooling{told: true, length: f.Cooldown.Value, took: time.Since(traceOf(resp).begun), kind: store.PauseSpent})
+	case d.Outcome == cooldown.Spends:
+		c.kind = store.PauseSpent
+		fallthrough
+	case d.Outcome == cooldown.Asks:
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, &c)
 	}
 	return decision{}
 }
 
-// afterThrottled has what the response is about cool down, and decides whether the request waits for that or retries elsewhere.
-func (a *attempts) afterThrottled(resp *http.Response, f *provider.Feedback, grant Grant) decision {
-	b := a.transport.Pool.budget
-	c := cooling{told: f.Wait.Known, length: f.Wait.Value, took: time.Since(traceOf(resp).begun)}
-	if !c.told {
-		c.length = f.MinWait
+// alone returns how long the request rests by itself.
+func (a *attempts) alone(f *provider.Feedback, c *cooling) time.Duration {
+	if c.told {
+		return c.length
 	}
-	alone := func() time.Duration { // how long the request rests by itself
-		if c.told {
-			return min(c.length, a.longest)
-		}
-		return a.pause(f.MinWait, cmp.Or(f.MaxWait, a.longest))
-	}
+	return a.pause(f.MinWait, c.longest)
+}
 
+// afterTooMuch decides after a response that there is too much at once, which says nothing about a rate: the request rests alone, or its
+// host cools down.
+func (a *attempts) afterTooMuch(resp *http.Response, f *provider.Feedback, grant Grant, c *cooling) decision {
 	next := decision{retry: f.Retryable, decidable: true}
-	switch {
-	case f.Reason == provider.ReasonConcurrency: // too many at once, which says nothing about a rate
-		next.wait, next.free = alone(), grant.held != nil
+	if f.Reason == provider.ReasonConcurrency {
+		next.wait, next.free = a.alone(f, c), grant.held != nil
 		grant.held.Refused() // the fleet has fewer in flight from now on
 		return next
-	case f.Reason == provider.ReasonOverload && !a.repeatable():
+	}
+	if !a.repeatable() {
 		next.retry = false
-	case f.Reason == provider.ReasonOverload && !c.told:
-		if isGateway(resp.StatusCode) && a.coolHost(grant, a.cause, nil) {
-			return a.cooled()
-		}
-		next.wait = alone()
+		a.pauseTarget(f, cooldown.ScopeOf(f, a.provider.Scope, false), grant, c)
 		return next
 	}
+	if isGateway(resp.StatusCode) && a.coolHost(grant, a.cause, nil) {
+		return a.cooled()
+	}
+	next.wait = a.alone(f, c)
+	return next
+}
 
+// afterThrottled has what the response is about cool down, and decides whether the request waits for that or retries elsewhere.
+func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant, c *cooling) decision {
+	b := a.transport.Pool.budget
+	next := decision{retry: f.Retryable && (f.Reason != provider.ReasonOverload || a.repeatable()), decidable: true}
 	several := f.Reason == provider.ReasonSecondary && b.fleet.Secondary.Refused(grant.account.ID, time.Now())
 	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	if scope == "" && f.Reason != provider.ReasonOverload {
 		c.endpoint = cooldown.EndpointKey(a.req)
 		scope = a.scopeByEvidence(f, c.endpoint, grant)
 	}
-	if recorded := a.pauseTarget(f, scope, grant, &c); !recorded || a.paused <= 0 {
-		next.wait = alone() // at least this request keeps the pause
+	if recorded := a.pauseTarget(f, scope, grant, c); !recorded || a.paused <= 0 {
+		next.wait = a.alone(f, c) // at least this request keeps the pause
 	} else if next.retry {
 		next = a.cooled()
 	}
@@ -338,7 +344,7 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 			backoff.WithInitialInterval(least*5/4),
 			backoff.WithRandomizationFactor(0.2), // so from least to half as much again
 			backoff.WithMultiplier(2),
-			backoff.WithMaxInterval(a.longest),
+			backoff.WithMaxInterval(a.transport.longestCooldown()),
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
@@ -376,12 +382,11 @@ func temporary(err error) bool {
 const (
 	defaultRetries     = 3
 	defaultRetryWithin = 6 * time.Hour
-	defaultMaxCooldown = time.Hour
 )
 
 // longestCooldown returns MaxCooldown or its default.
 func (t *Transport) longestCooldown() time.Duration {
-	return positive(t.MaxCooldown, defaultMaxCooldown)
+	return positive(t.MaxCooldown, cooldown.DefaultLongest)
 }
 
 // positive returns a duration if it is positive, or else the other.

@@ -3,6 +3,7 @@ package provider
 import (
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/header"
@@ -68,6 +69,12 @@ type Feedback struct {
 	// 32.
 	Windows []Window
 }
+
+// UntilMidnight reports whether the wait is until the midnight at which the provider documents that the quota comes back.
+func (f *Feedback) UntilMidnight() bool { return strings.HasPrefix(f.WaitBy, untilMidnight) }
+
+// untilMidnight is how [Feedback.WaitBy] begins of such a wait.
+const untilMidnight = "midnight in "
 
 // LogValue returns what the response says, for log/slog: what is not known is left out.
 func (f Feedback) LogValue() slog.Value {

@@ -261,7 +261,7 @@ func (f *Feedback) readWait(r *Response, p *Provider, rule *MatchRule) {
 	if wait := waitInWords(r); wait.Known {
 		f.Wait, f.WaitBy = wait, inWords
 	} else if rule != nil && rule.Midnight != "" {
-		f.Wait, f.WaitBy = OptionalOf(header.Midnight(rule.Midnight, r.ServerTime())), "midnight in "+rule.Midnight
+		f.Wait, f.WaitBy = OptionalOf(header.Midnight(rule.Midnight, r.ServerTime())), untilMidnight+rule.Midnight
 	} else if found := fields[1]; found.wait > 0 {
 		f.Wait, f.WaitBy = Some(found.wait), "the body's "+found.path
 	}

@@ -126,8 +126,8 @@ func waitInHeaders(r *Response) (wait time.Duration, by string) {
 	for i := range waitNames {
 		for name := range r.Header {
 			names := waitNames[i]
-			if _, speaks := parseHeaderName(name); i == 1 && speaks {
-				continue // it is the window's, which may have something left
+			if _, speaks := parseHeaderName(name); i == 1 && speaks || strings.EqualFold(name, "Retry-After") {
+				continue // it is the window's, which may have something left; or it was read before, and says nothing
 			}
 			letters := onlyLetters(name)
 			if at := strings.Index(letters, "retryafter"); at >= 0 && i == 0 {
