@@ -68,7 +68,8 @@ const (
 	// a learned limit is raised for a call that finds out whether it is still true.
 	LimitLearned
 	// LimitUnclear: responses announce Count units in a window whose length they do not tell, and another
-	// number than the only limit has. Nothing changes: the program has to say which is right.
+	// number than the only limit has. Nothing changes: the program has to say which is right. Or, with a Cause: a refusal was not
+	// understood. Cause is [provider.Feedback.Unread], quoted: what in it looks like a limit or a wait. It comes once for each shape.
 	LimitUnclear
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
@@ -151,6 +152,10 @@ func (e Event) text() string {
 		}
 		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
 	case LimitUnclear:
+		if e.Cause != "" {
+			return fmt.Sprintf("account %s: a refusal was not understood, and how long to wait is found by trying; "+
+				"\"ration explain\" reads this line, and a Provider can be told what it means: %s", e.Account, e.Cause)
+		}
 		return fmt.Sprintf("account %s: responses announce %d in a window whose length they do not tell, and %s is used: "+
 			"if %d is of that window, give it, or a Provider whose WindowHeaders have the Length", e.Account, e.Count, ours, e.Count)
 	case ExternalUsage:

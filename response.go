@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -31,6 +32,9 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 			t.OnRefusal(resp, grant)
 		}
 	}
+	if f.Unread != "" {
+		noteUnread(resp, &f, grant)
+	}
 	if len(f.Windows) > 0 && !grant.offline {
 		b, req, call := grant.budget, resp.Request, grant.call()
 		apart := b.keeper.Read(req.Context(), &call, f.Windows, req.URL.Host+" "+endpoint.Of(req), t.Cost != nil || a.provider.Cost != nil)
@@ -40,6 +44,20 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 		b.tell()
 	}
 	return f
+}
+
+// noteUnread tells once of each shape of a refusal that was not understood: what it says beside its numbers.
+func noteUnread(resp *http.Response, f *provider.Feedback, grant Grant) {
+	_, hidden := describe(resp, grant)
+	said, shape := hidden.Text(f.Unread), strings.Map(func(c rune) rune {
+		if unicode.IsDigit(c) {
+			return -1
+		}
+		return c
+	}, f.Unread)
+	if b := grant.budget; b.once.isNews(shape) {
+		b.tell(Event{Kind: LimitUnclear, Account: grant.account.ID, Cause: strconv.Quote(said)})
+	}
 }
 
 // sharedScopes returns the scope that each shared account stands for.

@@ -299,26 +299,26 @@ func (t *Transport) withPreset(err error) error {
 	return fmt.Errorf("%w, or Provider.Limits, which for %s are %s", err, cmp.Or(p.Name, "it"), limit.Join(p.Limits))
 }
 
-// mostHosts is how many hosts outside of Hosts are told of.
-const mostHosts = 100
+// mostTold is how much is told once.
+const mostTold = 100
 
-// told are the hosts of which people were told.
+// told is what people were told, and are not again.
 type told struct {
-	mu    sync.Mutex // protects all
-	hosts map[string]bool
+	mu  sync.Mutex // protects all
+	all map[string]bool
 }
 
-// isNews reports whether nobody was told of a host, who is told now. Beyond mostHosts nobody is.
-func (o *told) isNews(host string) bool {
+// isNews reports whether nobody was told of something, who is told now. Beyond mostTold nobody is.
+func (o *told) isNews(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.hosts[host] || len(o.hosts) >= mostHosts {
+	if o.all[what] || len(o.all) >= mostTold {
 		return false
 	}
-	if o.hosts == nil {
-		o.hosts = make(map[string]bool)
+	if o.all == nil {
+		o.all = make(map[string]bool)
 	}
-	o.hosts[host] = true
+	o.all[what] = true
 	return true
 }
 
@@ -328,7 +328,7 @@ func (t *Transport) noteHost(req *http.Request) {
 		return
 	}
 	b, host := t.Pool.budget, strings.ToLower(req.URL.Host)
-	if b.unnamed.isNews(host) {
+	if b.once.isNews("host " + host) {
 		b.tell(Event{Kind: HostNotNamed, Host: host})
 	}
 }

@@ -25,6 +25,11 @@ type Feedback struct {
 	// the provider wrote it. Empty: it was not read, is not text, or is a page for people.
 	Message string
 
+	// Unread is what a refusal says of a limit or a wait that this package did not understand: a response of its own, in the form that
+	// "curl -i" prints, with the headers and the fields that look like it, and "…" in place of what may be a secret. It is for reports, and
+	// "ration explain" reads it. Empty: the wait was understood, or there is nothing of the kind.
+	Unread string
+
 	// Limit and Remaining are those of the window that binds next ([Feedback.Binding]), in
 	// whole units. Remaining is rounded down, and 0 if the window is overdrawn.
 	Limit, Remaining Optional[int64]

@@ -131,6 +131,7 @@ func (p *Provider) Read(r Response) Feedback {
 	}
 	f.conclude(&r, p)
 	f.Message = r.message()
+	f.Unread = f.unread(&r)
 	return f
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -19,10 +20,12 @@ import (
 
 func explainCommand() *cli.Command {
 	return &cli.Command{
-		Name: "explain", Usage: "what ration concludes from a response", ArgsUsage: "[FILE]",
+		Name: "explain", Usage: "what ration reads in a response, and does", ArgsUsage: "[FILE|FOLDER]",
 		Description: `Reads an HTTP response as "curl -i" prints it, from FILE or standard input, and
-says what ration concludes from it: whether it is a refusal and why, what is left,
-when the next request can be sent, and whom that concerns.
+says what a Transport reads in it and does: whether it is a refusal and why, what is
+left, what rests and for how long, and what was not understood. A line of a log that
+tells of a refusal which was not understood is read too. Of a FOLDER of responses, or
+with -har, it prints a table.
 
   curl -si https://api.github.com/users/golang | ration explain -provider github`,
 		Flags: []cli.Flag{
@@ -55,13 +58,24 @@ func explain(_ context.Context, c *cli.Command) error {
 			return usagef("-at %q: write it as 2026-01-15T12:00:00Z", at)
 		}
 	}
+	if info, err := os.Stat(c.Args().First()); err == nil && info.IsDir() {
+		all, err := responsesIn(c.Args().First(), arrived)
+		if err != nil {
+			return err
+		}
+		return explainAll(out, all, api, c.Bool("json"))
+	}
 	in, err := openInput(c, cmp.Or(c.Args().First(), "-"))
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	if c.Bool("har") {
-		return explainHAR(out, in, api, arrived, c.Bool("json"))
+		all, err := readHAR(in, arrived)
+		if err != nil {
+			return err
+		}
+		return explainAll(out, all, api, c.Bool("json"))
 	}
 	resp, err := readResponse(in)
 	if err != nil {
@@ -69,7 +83,7 @@ func explain(_ context.Context, c *cli.Command) error {
 	}
 	feedback := api.ReadResponse(resp, arrivalOf(resp, arrived))
 	if c.Bool("json") {
-		return json.NewEncoder(out).Encode(concluded(feedback))
+		return json.NewEncoder(out).Encode(concluded(resp, api, feedback))
 	}
 	_, err = io.WriteString(out, inWords(resp, api, feedback))
 	return err
@@ -98,13 +112,16 @@ type conclusion struct {
 	Scope            *provider.Scope `json:"scope"`
 	DeadToken        bool            `json:"dead_token"`
 	Retryable        bool            `json:"retryable"`
+	Does             doing           `json:"does"`
+	Unread           []string        `json:"unread,omitempty"` // what was not understood
 }
 
-func concluded(f ration.Feedback) conclusion {
+func concluded(resp *http.Response, api *ration.Provider, f ration.Feedback) conclusion {
+	does := consequenceOf(resp, api, &f)
 	c := conclusion{
 		Refused: f.Refused, Reason: f.Reason, Limit: known(f.Limit), Remaining: known(f.Remaining),
 		RemainingPercent: known(f.RemainingPercent), Wait: secondsOf(f.Wait), Cooldown: secondsOf(f.Cooldown),
-		DeadToken: f.DeadToken, Retryable: f.Retryable,
+		DeadToken: f.DeadToken, Retryable: f.Retryable, Does: does.inJSON(), Unread: unread(&f),
 	}
 	if f.Scope != "" {
 		c.Scope = &f.Scope

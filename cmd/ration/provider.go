@@ -113,7 +113,7 @@ func responsesOf(name string, api *ration.Provider) ([]response, error) {
 			continue
 		}
 		seen[k] = true
-		first = append(first, response{s.Title, s.Status, s.Headers, s.Body, concluded(f), func() string { return inWords(s.Response(), api, f) }})
+		first = append(first, response{s.Title, s.Status, s.Headers, s.Body, concluded(s.Response(), api, f), func() string { return inWords(s.Response(), api, f) }})
 	}
 	return first, nil
 }

@@ -22,6 +22,11 @@ func readResponse(in io.Reader) (*http.Response, error) {
 		return nil, err
 	}
 	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if !isStatusLine(text) {
+		if told, found := quotedResponse(text); found {
+			text = told
+		}
+	}
 	if len(text) == 0 {
 		return nil, errors.New("there is no response: pipe the output of curl -i into it, or name a file")
 	}
@@ -40,6 +45,27 @@ func readResponse(in io.Reader) (*http.Response, error) {
 		}
 		text = next
 	}
+}
+
+// quotedResponse returns the response that a line of a log has, which tells of a refusal that was not understood.
+func quotedResponse(text []byte) (response []byte, found bool) {
+	at := bytes.Index(text, []byte(`"HTTP/`))
+	if at < 0 {
+		return nil, false
+	}
+	quoted, inJSON := string(text[at:]), at > 0 && text[at-1] == '\\'
+	if inJSON { // which quotes it once more
+		quoted = `"\` + quoted
+	}
+	prefix, err := strconv.QuotedPrefix(quoted)
+	if err != nil {
+		return nil, false
+	}
+	told, err := strconv.Unquote(prefix)
+	if err == nil && inJSON {
+		return quotedResponse([]byte(told))
+	}
+	return []byte(told), err == nil
 }
 
 // mayBeFollowed reports whether curl may have printed another response after the head of

@@ -46,14 +46,16 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 	if f.Refused {
 		switch {
 		case f.Wait.Known:
-			say("wait", "%s%s", shortly(f.Wait.Value), readFrom(f.WaitBy))
+			say("asks", "to wait %s%s", shortly(f.Wait.Value), readFrom(f.WaitBy))
 		case !f.Retryable:
-			say("wait", "does not help")
+			say("asks", "nothing: to wait does not help")
 		default:
-			say("wait", "unknown%s", bounds(f.MinWait, f.MaxWait))
+			say("asks", "to wait, and not how long%s", bounds(f.MinWait, f.MaxWait))
 		}
+	} else if f.Wait.Known {
+		say("asks", "to wait %s%s", shortly(f.Wait.Value), readFrom(f.WaitBy))
 	} else if f.Cooldown.Known {
-		say("cooldown", "%s%s", shortly(f.Cooldown.Value), readFrom(f.CooldownBy))
+		say("asks", "for nothing, and leaves a window empty for %s%s", shortly(f.Cooldown.Value), readFrom(f.CooldownBy))
 	}
 	if f.Scope != "" {
 		object := ""
@@ -64,28 +66,26 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 	} else if scope := cooldown.ScopeOf(&f, api.Scope, false); f.Refused && scope != "" {
 		say("scope", "unknown; with %s it is treated as %s", api.Name, scope)
 	}
-	if f.Refused {
-		other := "may not help"
-		if cooldown.ScopeOf(&f, api.Scope, false).OtherTokenHelps() {
-			other = "can be used at once"
+	does := consequenceOf(resp, api, &f)
+	if does.decision.Outcome != cooldown.Returns || resp.StatusCode >= 400 || f.Reason != "" {
+		say("ration", "%s", does.words())
+	}
+	switch does.decision.Outcome {
+	case cooldown.Cools, cooldown.Asks, cooldown.Spends, cooldown.IsUnpaid:
+		other := "does not help"
+		if does.others || does.decision.Outcome == cooldown.IsUnpaid {
+			other = "is used at once"
 		}
-		say("rotation", "another account's token: %s", other)
-	}
-	if f.DeadToken {
-		say("token", "invalid: quarantine it")
-	}
-	retry := "no"
-	if f.Retryable {
-		retry = "yes"
-	}
-	if resp.StatusCode >= 400 || f.Reason != "" {
-		say("retry", "%s", retry)
+		say("rotation", "another account's token %s", other)
 	}
 	for _, w := range f.Windows {
 		say("window", "%s", windowInWords(w))
 	}
 	if len(f.Windows) == 0 {
 		say("window", "none")
+	}
+	for _, line := range unread(&f) {
+		say("unread", "%s", line)
 	}
 	return b.String()
 }
