@@ -108,7 +108,7 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 		return fmt.Errorf("the answer has more than %d MiB", largestBody>>20)
 	}
 	if resp.StatusCode < 300 {
-		r.Next, err = follow(c.setup.Follow, c.redactor, resp.Request.URL, body)
+		r.Next, err = follow(c.setup.Follow, c.redactor, resp.Request.URL, resp.Header.Values("Link"), body)
 		if err != nil {
 			r.Warning = c.redactor.text(err.Error())
 		}
@@ -152,8 +152,8 @@ func answerText(resp *http.Response, body []byte) string {
 }
 
 // follow is the page that follows, as it is asked for and kept.
-func follow(f follower, c *redactor, base *url.URL, body []byte) (string, error) {
-	next, err := f.next(base, body)
+func follow(f follower, c *redactor, base *url.URL, links []string, body []byte) (string, error) {
+	next, err := f.next(base, links, body)
 	if next == "" || err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ration-go/ration/internal/jsonprefix"
 )
 
 // readInput reads a file, or standard input where the name is "-".
@@ -38,29 +41,103 @@ var (
 // longestSecret is the longest header that servers take by default (nginx, Apache, Node).
 const longestSecret = 8 << 10
 
-// readTokens returns the secrets of a file, each once, in its order. Its errors
-// name a line and never what is in it.
+// variable is how a file of environment variables names a secret: GITHUB_TOKEN=…, export TOKEN=….
+var variable = regexp.MustCompile(`^(?:export\s+)?([A-Z][A-Z0-9_]*|[a-z]+_[a-z0-9_]*)\s*=\s*([^=\s].*)$`)
+
+// readTokens returns the secrets of a file, each once, in its order: one a line, with or without "Bearer" in front, as NAME=SECRET, in quotes,
+// or with commas between; or as JSON. Its errors name a line and never what is in it.
 func readTokens(name string, data []byte) ([]string, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
+	if text := bytes.TrimSpace(data); len(text) > 0 && (text[0] == '[' || text[0] == '{') {
+		return readJSONTokens(name, text)
+	}
 	var secrets []string
 	seen := make(map[string]bool)
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
 	for i, line := range strings.Split(string(data), "\n") {
-		secret := strings.TrimSpace(comment.ReplaceAllString(line, ""))
-		secret = bearerPrefix.ReplaceAllString(secret, "")
-		switch {
-		case secret == "":
-			continue
-		case strings.EqualFold(secret, "bearer"):
-			return nil, badf("-tokens: %s line %d is not a token: it says Bearer and no secret", name, i+1)
-		case len(secret) > longestSecret:
-			return nil, badf("-tokens: %s line %d is not a token: it has %d bytes, and servers take %d in a header at most", name, i+1, len(secret), longestSecret)
-		case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f || c == utf8.RuneError }):
-			return nil, badf("-tokens: %s line %d is not a token: it has a space or a control character in it", name, i+1)
+		line = strings.TrimSpace(comment.ReplaceAllString(line, ""))
+		if found := variable.FindStringSubmatch(line); found != nil {
+			line = found[2]
 		}
-		if !seen[secret] {
+		for one := range strings.SplitSeq(line, ",") {
+			secret, err := cleanSecret(one)
+			if err != nil {
+				return nil, badf("-tokens: %s line %d is not a token: %w", name, i+1, err)
+			}
+			if secret != "" && !seen[secret] {
+				seen[secret] = true
+				secrets = append(secrets, secret)
+			}
+		}
+	}
+	if len(secrets) == 0 {
+		return nil, badf("-tokens: %s has no token in it: write one secret a line", name)
+	}
+	return secrets, nil
+}
+
+// cleanSecret returns a secret without the quotes and the scheme that people copy with it; "" if there is none.
+func cleanSecret(text string) (string, error) {
+	secret := strings.TrimSpace(text)
+	for _, quote := range []string{`"`, "'", "`"} {
+		if rest, found := strings.CutPrefix(secret, quote); found {
+			inside, closed := strings.CutSuffix(rest, quote)
+			if !closed {
+				return "", errors.New("it has a quote that does not end")
+			}
+			secret = strings.TrimSpace(inside)
+		}
+	}
+	secret = bearerPrefix.ReplaceAllString(secret, "")
+	switch {
+	case strings.EqualFold(secret, "bearer"):
+		return "", errors.New("it says Bearer and no secret")
+	case len(secret) > longestSecret:
+		return "", fmt.Errorf("it has %d bytes, and servers take %d in a header at most", len(secret), longestSecret)
+	case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f || c == utf8.RuneError }):
+		return "", errors.New("it has a space or a control character in it")
+	case strings.ContainsAny(secret, `"'{}[]`):
+		return "", errors.New("it has a quote or a bracket in it: write one secret a line, or all as JSON")
+	}
+	return secret, nil
+}
+
+// readJSONTokens returns the secrets of a JSON file: ["a", "b"], {"ana": "a", "otto": "b"} or [{"token": "a"}].
+func readJSONTokens(name string, text []byte) ([]string, error) {
+	var secrets []string
+	seen := make(map[string]bool)
+	var failed error
+	add := func(text string) {
+		secret, err := cleanSecret(text)
+		if err != nil {
+			failed = badf("-tokens: %s, secret %d is not a token: %w", name, len(secrets)+1, err)
+		}
+		if secret != "" && !seen[secret] {
 			seen[secret] = true
 			secrets = append(secrets, secret)
 		}
+	}
+	if !json.Valid(text) {
+		line := 1
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(text, new(any)); errors.As(err, &syntax) {
+			line += bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		}
+		return nil, badf("-tokens: %s line %d is no JSON, which its first character promises: write one secret a line, or [\"SECRET\"]", name, line)
+	}
+	value := jsonprefix.Parse(text)
+	for _, member := range value.Members {
+		if member.Value.Kind == jsonprefix.String {
+			add(member.Value.Text)
+			continue
+		}
+		found := member.Value.All("token|access_token|secret|key|api_key|value|password")
+		if len(found) == 0 || found[0].Kind != jsonprefix.String {
+			return nil, badf("-tokens: %s, entry %d has no secret: write [\"SECRET\"], {\"NAME\": \"SECRET\"} or [{\"token\": \"SECRET\"}]", name, len(secrets)+1)
+		}
+		add(found[0].Text)
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	if len(secrets) == 0 {
 		return nil, badf("-tokens: %s has no token in it: write one secret a line", name)

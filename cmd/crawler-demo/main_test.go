@@ -171,7 +171,7 @@ func (s *site) pages(t *testing.T) (all []string) {
 			r.Header.Set("Authorization", "Bearer any")
 			w := httptest.NewRecorder()
 			same.ServeHTTP(w, r)
-			u, _ = follower{"paging", "next"}.next(r.URL, w.Body.Bytes())
+			u, _ = follower{"paging", "next"}.next(r.URL, nil, w.Body.Bytes())
 		}
 	}
 	require.Len(t, all, same.Calls())

@@ -11,26 +11,30 @@ import (
 	"strings"
 )
 
-// A follower is the path of the next page's URL in a JSON body. The empty follower finds none.
+// A follower is the path of the next page's URL in a JSON body, or inLinkHeader. The empty follower finds none.
 type follower []string
 
 func parseFollower(s string) (follower, error) {
 	path := strings.Split(s, ".")
 	if slices.Contains(path, "") {
-		return nil, errors.New("is wrong: write the path of a URL in a JSON body, such as paging.next")
+		return nil, errors.New("is wrong: write the path of a URL in a JSON body, such as paging.next, or Link for that header")
 	}
 	return path, nil
 }
 
 func (f follower) follows() bool { return len(f) > 0 }
 
-// next returns the URL of the page after the response that came from base, with this body; "" if there is none. What cannot be
-// followed is an error, which does not repeat it.
-func (f follower) next(base *url.URL, body []byte) (string, error) {
+// next returns the URL of the page after the response that came from base, with these headers Link and this body; "" if there is none. What
+// cannot be followed is an error, which does not repeat it.
+func (f follower) next(base *url.URL, links []string, body []byte) (string, error) {
 	if !f.follows() {
 		return "", nil
 	}
-	target, err := f.field(body)
+	find := func() (string, error) { return f.field(body) }
+	if len(f) == 1 && f[0] == inLinkHeader {
+		find = func() (string, error) { return nextLink(links) }
+	}
+	target, err := find()
 	if err != nil {
 		return "", err
 	}

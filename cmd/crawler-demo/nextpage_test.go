@@ -39,7 +39,7 @@ func TestFollowing(t *testing.T) {
 		t.Run(row.path+row.body, func(t *testing.T) {
 			f, err := parseFollower(row.path)
 			require.NoError(t, err)
-			next, err := f.next(base, []byte(row.body))
+			next, err := f.next(base, nil, []byte(row.body))
 			require.Equal(t, row.next, next)
 			if row.says == "" {
 				require.NoError(t, err)
@@ -51,6 +51,77 @@ func TestFollowing(t *testing.T) {
 	for _, flag := range []string{"", "a..b", ".a", "a."} {
 		_, err := parseFollower(flag)
 		require.Error(t, err, flag)
+	}
+}
+
+func TestFollowingLinks(t *testing.T) {
+	base, err := url.Parse("https://api.example.com/v1/users?page=1")
+	require.NoError(t, err)
+	const next = "https://api.example.com/2"
+	for _, row := range []struct {
+		lines      []string
+		next, says string
+	}{
+		{[]string{`<https://api.example.com/2>; rel="next", <https://api.example.com/9>; rel="last"`}, next, ""},
+		{[]string{`<https://api.example.com/0>; rel="prev"`, `</2>; rel="next"`}, next, ""},
+		{[]string{`garbage, </2>; rel="next"`}, next, ""},
+		{[]string{`</2>; rel=next last`}, next, ""},
+		{[]string{`</2>;rel=next`}, next, ""},
+		{[]string{`</2> ; REL = "Next"`}, next, ""},
+		{[]string{`</2>; rel='next'`}, next, ""},
+		{[]string{`</2>; rel="last next"; title="a, b; c"`}, next, ""},
+		{[]string{`</2>; title="a \"quoted\", comma"; rel="next"`}, next, ""},
+		{[]string{`</a,b;c?d=<1>; rel="next"`}, "https://api.example.com/a,b;c?d=<1", ""},
+		{[]string{`/2; rel="next"`}, next, ""},
+		{[]string{`</2>; results="true"; cursor="0:100:0"; rel="next"`}, next, ""},
+		{[]string{`</2>; rel=next,</9>; rel=last`}, next, ""},
+		{[]string{`, ,</2>; rel="next"`}, next, ""},
+		{[]string{`</2>;; rel="next";`}, next, ""},
+		{[]string{`</2>; rel="prev"; rel="next"`}, "", "none could be read"},
+		{[]string{`</2>; rel="next"; anchor="#a"`}, "", "none could be read"},
+		{[]string{`next: /2`}, "", "none could be read"},
+		{[]string{`</9>; rel="last"`}, "", ""},
+		{nil, "", ""},
+	} {
+		got, err := follower{"Link"}.next(base, row.lines, []byte("no JSON"))
+		require.Equal(t, row.next, got, "%q", row.lines)
+		if row.says == "" {
+			require.NoError(t, err, "%q", row.lines)
+		} else {
+			require.ErrorContains(t, err, row.says, "%q", row.lines)
+		}
+	}
+}
+
+func TestTokensAsPeopleKeepThem(t *testing.T) {
+	for _, row := range []struct {
+		file string
+		want []string
+		says string
+	}{
+		{`"ghp_x"`, []string{"ghp_x"}, ""},
+		{`'ghp_x'`, []string{"ghp_x"}, ""},
+		{"GITHUB_TOKEN=ghp_x\nexport OTHER_TOKEN=\"ghp_y\" # of Ana\n", []string{"ghp_x", "ghp_y"}, ""},
+		{"ghp_x,ghp_y, ghp_z,", []string{"ghp_x", "ghp_y", "ghp_z"}, ""},
+		{`TOKENS="ghp_x","ghp_y"`, []string{"ghp_x", "ghp_y"}, ""},
+		{"QUJDRA==\nQUJDRQ=", []string{"QUJDRA==", "QUJDRQ="}, ""},
+		{`["ghp_x", "ghp_y", "ghp_x"]`, []string{"ghp_x", "ghp_y"}, ""},
+		{`{"ana": "ghp_x", "otto": "Bearer ghp_y"}`, []string{"ghp_x", "ghp_y"}, ""},
+		{`[{"name": "ana", "token": "ghp_x"}]`, []string{"ghp_x"}, ""},
+		{"ghp_x\n\"ghp_y", nil, "line 2 is not a token: it has a quote that does not end"},
+		{"[\n\"ghp_x\"", nil, "line 2 is no JSON"},
+		{`[5]`, nil, "entry 1 has no secret"},
+		{`[]`, nil, "has no token in it"},
+		{"name: ghp_x", nil, "line 1 is not a token: it has a space"},
+	} {
+		got, err := readTokens("tokens", []byte(row.file))
+		require.Equal(t, row.want, got, row.file)
+		if row.says == "" {
+			require.NoError(t, err, row.file)
+		} else {
+			require.ErrorContains(t, err, row.says, row.file)
+			require.NotContains(t, err.Error(), "ghp_", row.file)
+		}
 	}
 }
 

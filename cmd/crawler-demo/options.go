@@ -31,15 +31,16 @@ What to crawl:
                      that begin with # are skipped; a URL given twice is fetched
                      once.
   -follow PATH       fetch also the page whose URL is in the JSON body at PATH,
-                     such as paging.next. Pages are followed on the hosts of the
-                     list only.
+                     such as paging.next, or in the header Link: -follow Link.
+                     Pages are followed on the hosts of the list only.
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
   -provider NAME     take from what is known of that API what it allows, how a
                      token is attached, and what its answers mean. -limit and
                      -auth go before it. "ration provider" has the names.
-  -tokens FILE       one secret a line, with or without "Bearer " in front. What
+  -tokens FILE       one secret a line, with or without "Bearer " in front, as
+                     NAME=SECRET, in quotes, with commas between, or as JSON. What
                      begins with # is a comment. They are shown and kept nowhere:
                      what you see of a token is its ID, a digest.
   -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]

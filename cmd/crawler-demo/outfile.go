@@ -110,7 +110,7 @@ func (j *outFile) remember(r record, p plan) {
 		found.next = *r.Next
 	case p.follow.follows() && r.Status < 300:
 		if base, err := parseURL(cmp.Or(r.FinalURL, r.URL)); err == nil {
-			found.next, found.warning = follow(p.follow, p.redactor, base, r.body())
+			found.next, found.warning = follow(p.follow, p.redactor, base, nil, r.body())
 		}
 	}
 	j.pages[r.URL] = found

@@ -127,8 +127,8 @@ func TestExplainReadsAFolder(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	_, out, _ := ask("", "explain", folder)
-	require.Equal(t, "STATUS  RESPONSE  READ AS  WHAT RATION DOES                 LEFT\n"+
-		"200     a.txt     served                                    9 of 10\n"+
+	require.Equal(t, "STATUS  RESPONSE  READ AS  WHAT RATION DOES  LEFT\n"+
+		"200     a.txt     served                     9 of 10\n"+
 		"429     b.txt     quota    the account rests, 1s and longer\n\nNot understood:\n  b.txt: X-Foo-Resets: soon 14628\n", out)
 	status, _, errs := ask("", "explain", t.TempDir())
 	require.Equal(t, 1, status)
