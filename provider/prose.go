@@ -26,7 +26,7 @@ var limitIn = regexp.MustCompile(`(?:limit|max|exceed|allow|up to|more than|belo
 var limitEach = regexp.MustCompile(`每(秒|分钟|分|小时|天|日)[^0-9]{0,20}([0-9]{1,15}) ?次`)
 
 // "limit of 150", "your current limit is 8", "limit: 100", "maximum of 60 requests".
-var limitNumber = regexp.MustCompile(`\b(?:limit|quota|maximum|allowed)(?: is| of| being|:| to| set to| is set to)+ ['"]?([0-9][0-9,]{0,14})\b['"]?(?: ?` + callWords + `)?(?:\)|[.,;:!]|$| (?:has|have|was|were|is|per|for|in|on|and|at|with|you|please)\b)`)
+var limitNumber = regexp.MustCompile(`\b(?:limit|maximum|allowed)(?: is| of| being|:| to| set to| is set to)+ ['"]?([0-9][0-9,]{0,14})\b['"]?(?: ?` + callWords + `)?(?:\)|[.,;:!]|$| (?:has|have|was|were|is|per|for|in|on|and|at|with|you|please)\b)`)
 
 const callWords = `(?:(?:api|http|total|allowed|search|successful|free) )?(?:requests?|reqs?|calls?|queries|hits?|times|operations|transactions|messages|credits|points|emails|żądań|zapytań|запрос(?:а|ов)|solicitudes|peticiones|requisições|requêtes|anfragen)`
 

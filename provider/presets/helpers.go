@@ -46,6 +46,14 @@ func authorization(scheme string) provider.Attach {
 	}
 }
 
+// authorizationWith returns an Attach that sets "Authorization: PREFIXSECRET".
+func authorizationWith(prefix string) provider.Attach {
+	return func(req *http.Request, secret string) error {
+		req.Header.Set("Authorization", prefix+secret)
+		return nil
+	}
+}
+
 // headerNames returns the names of the headers that begin with a prefix, in any case, sorted.
 func headerNames(r *provider.Response, prefix string) []string {
 	names := slices.Sorted(maps.Keys(r.Header))

@@ -38,6 +38,8 @@ func metaRules() []provider.MatchRule {
 		{Field: metaCode, Equals: "32", Reason: provider.ReasonQuota, Scope: provider.ScopePage, MaxWait: time.Hour},
 		{Field: metaCode, Equals: "613", Reason: provider.ReasonQuota, MaxWait: time.Hour},
 		{Field: metaCode, Equals: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, MaxWait: aDay},
+		{Field: metaCode, Equals: "80007", Reason: provider.ReasonQuota, Scope: provider.ScopeAccount, MaxWait: time.Hour}, // of a WhatsApp account
+		{Field: metaCode, Equals: "130429", Reason: provider.ReasonQuota, Scope: provider.ScopeObject},                     // of a WhatsApp number
 		{Field: metaCode, Equals: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, MinWait: time.Minute},
 		{Field: metaCode, Equals: "10|200|100|3", Reason: provider.ReasonDenied},
 		// With other codes, words such as "limit" are about parameters.
