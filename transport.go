@@ -93,7 +93,8 @@ type Transport struct {
 	// MaxCooldown is how long anything is left alone that was refused, at most, so that one wrong response cannot stop a fleet for a
 	// day: an account, an endpoint, a rejected token. Then one request of the fleet tries it, and the others wait for its response. A
 	// cooldown whose length is not told is 1 s, and each that follows without a success twice as long; a token that
-	// is not paid for is quarantined for MaxCooldown at once. Zero: 1 h.
+	// is not paid for is quarantined for MaxCooldown at once. Zero: 1 h, and until midnight where the Provider documents that a quota
+	// comes back then.
 	MaxCooldown time.Duration
 	// OnGrant is called when a request's slot has come, before the request is sent. It must
 	// not block. Nil: nothing is called.

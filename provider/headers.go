@@ -88,7 +88,15 @@ func (p *Provider) hasRuleFor(resp *http.Response) bool {
 // [Provider.NeedsReading].
 func (p *Provider) MentionsLimits(h http.Header) bool {
 	for name := range h {
-		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "etry", "emain", "Mbx-", "X-Rl"} {
+		switch name { // what nearly every response has
+		case "Date", "Content-Type", "Content-Length", "Server", "Cache-Control", "Vary", "Etag", "Connection", "Expires", "Last-Modified", "X-Request-Id",
+			"Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "Via", "Set-Cookie", "Cf-Ray", "Access-Control-Allow-Origin", "Alt-Svc":
+			continue
+		}
+		if mayTellWindow(name) {
+			return true
+		}
+		for _, word := range [...]string{"sage", "etry", "Mbx-", "X-Rl"} {
 			if strings.Contains(name, word) {
 				return true
 			}

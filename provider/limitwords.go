@@ -87,14 +87,29 @@ func appendTexts(texts []string, v jsonprefix.Value, left *int) []string {
 	return texts
 }
 
-// refusingWords are parts of words without which no body in ASCII refuses a request for want of a quota.
-var refusingWords = [...]string{"limit", "quota", "exceed", "too many", "throttl", "slow", "429", "retry", "wait", "frequen", "request", "calls", "rate ", "exhaust", "qps", "usage"}
+// A body in ASCII that refuses has one of the refusingWords; and one of the failingWords too, unless it is plain text.
+var (
+	refusingWords = words("limit", "quota", "exceed", "reached", "exhaust", "deplet", "used up", "spent", "run out", "out of ", "throttl", "too many", "slow down", "429", "retry", "wait",
+		"frequen", "request rate", "being rate", "rate threshold", "over qps", "over rate", "requests per", "calls per", "queries per")
+	failingWords = words("err", "fault", "exception", "fail", "falha", "fehler", "success", `"ok"`, "status", "code", `"ret`, "message", "note", "information", `"stat"`, "result", "html")
+)
+
+func words(all ...string) (found [][]byte) {
+	for _, word := range all {
+		found = append(found, []byte(word))
+	}
+	return found
+}
 
 // mayRefuse reports whether the body of a success may be a refusal: whether it is worth to be parsed.
 func mayRefuse(body []byte) bool {
 	lower := bytes.ToLower(body)
-	return slices.ContainsFunc(refusingWords[:], func(word string) bool { return bytes.Contains(lower, []byte(word)) }) ||
-		bytes.ContainsFunc(body, func(c rune) bool { return c >= 0x80 }) || bytes.Contains(body, []byte(`\u`))
+	has := func(words [][]byte) bool {
+		return slices.ContainsFunc(words, func(word []byte) bool { return bytes.Contains(lower, word) })
+	}
+	isText := !bytes.ContainsAny(lower[:min(len(lower), 1)], `{[ "`)
+	isForeign := bytes.Contains(lower, []byte(`\u`)) || bytes.ContainsFunc(body, func(c rune) bool { return c >= 0x80 })
+	return (has(refusingWords) || isForeign) && (isText || has(failingWords))
 }
 
 // failsForLimit reports whether a body that came with a success says that the request failed for want of a quota.

@@ -39,7 +39,9 @@ func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback
 		}
 		r.Body = decompressed(resp.Header, peek(resp, most), most)
 		if resp.StatusCode == http.StatusOK && !p.ReadSuccessBody && len(p.Rules) == 0 && !mayRefuse(r.Body) {
-			r.Body = nil // as most: it need not be parsed
+			if r.Body = nil; p.Adjust == nil && !p.MentionsLimits(resp.Header) {
+				return Feedback{} // as most
+			}
 		}
 	}
 	return p.Read(r)
