@@ -109,6 +109,11 @@ func (b *Budget) cool(ctx context.Context, s subject, c *cooling) time.Duration 
 	return r.For
 }
 
+// longestCooldown returns MaxCooldown or its default.
+func (t *Transport) longestCooldown() time.Duration {
+	return positive(t.MaxCooldown, cooldown.DefaultLongest)
+}
+
 const (
 	// doubtFrom is from how many cooldowns in a row on they are lengthened though their waits were told.
 	doubtFrom = 4

@@ -283,3 +283,26 @@ func (b *Budget) notify(e Event) {
 		b.OnEvent(e)
 	}
 }
+
+// mostTold is how much is told once.
+const mostTold = 100
+
+// told is what people were told, and are not again.
+type told struct {
+	mu  sync.Mutex // protects all
+	all map[string]bool
+}
+
+// isNews reports whether nobody was told of something, who is told now. Beyond mostTold nobody is.
+func (o *told) isNews(what string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all[what] || len(o.all) >= mostTold {
+		return false
+	}
+	if o.all == nil {
+		o.all = make(map[string]bool)
+	}
+	o.all[what] = true
+	return true
+}

@@ -202,7 +202,7 @@ func (a *attempts) repeatable() bool { return a.policy.NotIdempotent || idempote
 // request.
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
-	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
+	if a.count > 0 && len(a.rejected) == 0 && !t.Pool.hasSuspects.Load() && !a.provider.NeedsReading(resp) { // the first does: RoundTrip has looked
 		t.Pool.wasServed(a.req, &grant, false)
 		return decision{}
 	}
@@ -383,11 +383,6 @@ const (
 	defaultRetries     = 3
 	defaultRetryWithin = 6 * time.Hour
 )
-
-// longestCooldown returns MaxCooldown or its default.
-func (t *Transport) longestCooldown() time.Duration {
-	return positive(t.MaxCooldown, cooldown.DefaultLongest)
-}
 
 // positive returns a duration if it is positive, or else the other.
 func positive(d, otherwise time.Duration) time.Duration {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -193,17 +192,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil && t.Provider != nil && t.Provider.Spent != nil {
 		grant = traceOf(resp).grant // it may be settled
 	}
-	if err == nil && !t.needsReading(resp) {
+	if err == nil && !t.Pool.hasSuspects.Load() && !t.provider().NeedsReading(resp) { // as most
 		t.Pool.wasServed(req, &grant, false)
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
-}
-
-// needsReading reports whether a response may say anything about quotas or tokens. Most say
-// nothing.
-func (t *Transport) needsReading(resp *http.Response) bool {
-	return t.Pool.hasSuspects.Load() || t.provider().NeedsReading(resp)
 }
 
 func (t *Transport) provider() *provider.Provider {
@@ -298,29 +291,6 @@ func (t *Transport) withPreset(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w, or Provider.Limits, which for %s are %s", err, cmp.Or(p.Name, "it"), limit.Join(p.Limits))
-}
-
-// mostTold is how much is told once.
-const mostTold = 100
-
-// told is what people were told, and are not again.
-type told struct {
-	mu  sync.Mutex // protects all
-	all map[string]bool
-}
-
-// isNews reports whether nobody was told of something, who is told now. Beyond mostTold nobody is.
-func (o *told) isNews(what string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all[what] || len(o.all) >= mostTold {
-		return false
-	}
-	if o.all == nil {
-		o.all = make(map[string]bool)
-	}
-	o.all[what] = true
-	return true
 }
 
 // noteHost tells once of a host outside of Hosts that a caller has named, and no redirect.

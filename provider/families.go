@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -178,7 +177,7 @@ func (n *headerName) findLimit(words []word) (from, end int) {
 		n.weak = true
 		from, end = len(words)-1, len(words)-1
 	default:
-		for from > 0 && (unitLengths[words[from-1].text] > 0 || words[from-1].text == "app" && from < end-1) { // X-AppDayLimit-Remaining
+		for from > 0 && (unitLengths[words[from-1].text] > 0 || words[from-1].text == "error" || words[from-1].text == "app" && from < end-1) { // X-AppDayLimit-Remaining
 			from--
 		}
 	}
@@ -208,17 +207,17 @@ func (f *family) set(p part, name string) {
 	case partNone:
 		f.bare = name
 	case partLimit:
-		h.Limit = join(h.Limit, name)
+		h.Limit = strings.TrimSuffix(name+"|"+h.Limit, "|")
 	case partRemaining:
-		h.Remaining = join(h.Remaining, name)
+		h.Remaining = strings.TrimSuffix(name+"|"+h.Remaining, "|")
 	case partUsed:
-		h.Used = join(h.Used, name)
+		h.Used = strings.TrimSuffix(name+"|"+h.Used, "|")
 	case partReset:
-		h.Reset = join(h.Reset, name)
+		h.Reset = strings.TrimSuffix(name+"|"+h.Reset, "|")
 	case partResetMilliseconds:
 		h.Reset, h.ResetForm = name, ResetMilliseconds
 	case partResetAfter:
-		h.ResetAfter = join(h.ResetAfter, name)
+		h.ResetAfter = strings.TrimSuffix(name+"|"+h.ResetAfter, "|")
 	case partLength:
 		h.LengthHeader = name
 	case partLengthMilliseconds:
@@ -228,17 +227,17 @@ func (f *family) set(p part, name string) {
 	}
 }
 
-func join(names, name string) string {
-	if names == "" {
-		return name
-	}
-	return names + "|" + name
-}
-
 // familiesOf returns the families of a header, those without a window's name first.
 func familiesOf(h http.Header) []family {
+	var names []string
+	for name := range h {
+		if slices.ContainsFunc(mentions[:ofWindows], func(part string) bool { return strings.Contains(name, part) }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	var all []family
-	for _, name := range limitNames(h) {
+	for _, name := range slices.Backward(names) { // X-RateLimit-… before X-Rate-Limit-… before RateLimit-…
 		n, speaks := parseHeaderName(name)
 		if !speaks || strings.HasPrefix(strings.TrimPrefix(n.stem, "x-"), "beta-") || name == "Ratelimit" || name == "Ratelimit-Policy" {
 			continue // it is announced, or one of the IETF's drafts
@@ -257,32 +256,6 @@ func familiesOf(h http.Header) []family {
 	}
 	slices.SortStableFunc(all, func(a, b family) int { return strings.Compare(a.window, b.window) })
 	return all
-}
-
-// limitNames returns the names of the headers that may speak of a limit, sorted, but those with one dash too few come first: X-RateLimit-Limit
-// before X-Rate-Limit-Limit before RateLimit-Limit.
-func limitNames(h http.Header) []string {
-	var names []string
-	for name := range h {
-		if mayTellWindow(name) {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(stemRank(a), stemRank(b)), strings.Compare(a, b))
-	})
-	return names
-}
-
-// stemRank orders the usual stems.
-func stemRank(name string) int {
-	return slices.IndexFunc([]string{"X-Ratelimit", "X-Rate-Limit", "Ratelimit", ""}, func(stem string) bool { return strings.HasPrefix(name, stem) })
-}
-
-// mayTellWindow reports whether the name of a header has a part of a word for a limit.
-func mayTellWindow(name string) bool {
-	return strings.Contains(name, "imit") || strings.Contains(name, "uota") || strings.Contains(name, "emain") || strings.Contains(name, "hrottle") ||
-		strings.HasSuffix(name, "-Left") || strings.HasSuffix(name, "-Used") || strings.HasSuffix(name, "-Usage")
 }
 
 // complete gives the family what its names say, and the time that stands by itself, if it is the only one that it can be of.

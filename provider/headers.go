@@ -71,18 +71,22 @@ func (form ResetForm) read(value string, now time.Time) (left time.Duration, kno
 // NeedsReading reports whether a response may say something about quotas: by its status, by its header, or by a body that is short and of a
 // type in which errors are sent. It is much cheaper than [Provider.ReadResponse]: most successful responses say nothing, and need not be read.
 func (p *Provider) NeedsReading(resp *http.Response) bool {
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || p.MentionsLimits(resp.Header) || p.hasRuleFor(resp) || resp.StatusCode == http.StatusOK && p.wantsBody(resp)
+	if resp.StatusCode >= 400 || p.ReadSuccessBody || p.MentionsLimits(resp.Header) {
+		return true
+	}
+	for i := range p.Rules {
+		if p.Rules[i].mayMatch(resp) && (!p.Rules[i].needsBody() || p.wantsBody(resp)) {
+			return true
+		}
+	}
+	return resp.StatusCode == http.StatusOK && resp.ContentLength > 0 && resp.ContentLength <= smallBody && p.wantsBody(resp)
 }
 
-// hasRuleFor reports whether a rule of the provider's own may match a response whose body says nothing.
-func (p *Provider) hasRuleFor(resp *http.Response) bool {
-	return slices.ContainsFunc(p.Rules, func(m MatchRule) bool {
-		if m.Status == nil {
-			return m.Header != "" && m.matchHeader(&Response{Header: resp.Header}) != ""
-		}
-		return slices.Contains(m.Status, resp.StatusCode) && (!m.needsBody() || p.wantsBody(resp))
-	})
-}
+// mentions are parts of the names of headers that may say something about quotas. The first are those that may tell a window.
+var mentions = [...]string{"imit", "uota", "emain", "hrottle", "-Left", "-Used", "-Usage", "sage", "etry", "Mbx-", "X-Rl"}
+
+// ofWindows is how many of mentions may tell a window.
+const ofWindows = 7
 
 // MentionsLimits reports whether a header may say something about quotas. It does not look for what a body says: see
 // [Provider.NeedsReading].
@@ -93,11 +97,8 @@ func (p *Provider) MentionsLimits(h http.Header) bool {
 			"Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "Via", "Set-Cookie", "Cf-Ray", "Access-Control-Allow-Origin", "Alt-Svc":
 			continue
 		}
-		if mayTellWindow(name) {
-			return true
-		}
-		for _, word := range [...]string{"sage", "etry", "Mbx-", "X-Rl"} {
-			if strings.Contains(name, word) {
+		for _, part := range mentions {
+			if strings.Contains(name, part) {
 				return true
 			}
 		}

@@ -151,8 +151,8 @@ func failureTexts(texts []string, v jsonprefix.Value, failed bool, depth int) []
 	for _, member := range v.Members {
 		below := failed || beside || isFailureName(member.Name)
 		switch name := strings.ToLower(member.Name); {
-		case name == "data" || name == "results" || name == "items" || name == "result" && len(member.Value.Members) > 0:
-			below = false
+		case len(member.Value.Members) > 0 && (name == "data" || name == "results" || name == "items" || name == "result"):
+			continue // what was asked for
 		case depth > 0 && name == "info": // which explains the code beside it
 			continue
 		}

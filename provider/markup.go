@@ -66,6 +66,9 @@ func parseElement(decoder *xml.Decoder, start xml.StartElement, depth int) jsonp
 		case xml.CharData:
 			element.Text = strings.TrimSpace(element.Text + string(token))
 		case xml.EndElement:
+			if depth > 0 && len(element.Members) > 0 && element.Text != "" {
+				element.Members = append(element.Members, jsonprefix.Member{Name: "message", Value: jsonprefix.Value{Kind: jsonprefix.String, Text: element.Text}})
+			}
 			return element
 		}
 	}

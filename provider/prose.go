@@ -59,9 +59,6 @@ const policyFields = "policyName|policy|error.policy|error.policyName|limitName|
 // limit that it names is spent, since it refuses.
 func windowInWords(r *Response) (w Window, found bool) {
 	text := r.prose()
-	if text == "" {
-		return w, false
-	}
 	w.By = inWords
 	if words := countWords.FindStringSubmatch(text); words != nil {
 		w.Used, w.Limit = numberInWords(words[1]), numberInWords(words[2])

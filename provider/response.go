@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,13 +119,18 @@ func (r *Response) Text() string {
 	return r.text
 }
 
-// prose returns what the body says in words, in lower case: the strings of JSON, what people see of a page, or all of another text.
+// addresses are URLs, whose words mean nothing.
+var addresses = regexp.MustCompile(`https?://[^\s"'<>]+`)
+
+// prose returns what the body says in words, in lower case and without addresses: the strings of JSON, what people see of a page, or all of
+// another text.
 func (r *Response) prose() string {
 	r.parse()
-	if len(r.json.Members) == 0 {
-		return r.Text()
+	text := r.Text()
+	if len(r.json.Members) > 0 {
+		text = strings.ToLower(string(r.json.Strings(nil, header.MaxText)))
 	}
-	return strings.ToLower(string(r.json.Strings(nil, header.MaxText)))
+	return addresses.ReplaceAllString(text, "")
 }
 
 // isHTML reports whether the body is a page for people.

@@ -84,6 +84,14 @@ func (m *MatchRule) Match(r *Response) (by string) {
 	return by
 }
 
+// mayMatch reports whether the rule may match a response whose body nobody has read.
+func (m *MatchRule) mayMatch(resp *http.Response) bool {
+	if m.Status != nil {
+		return resp.StatusCode < 400 && slices.Contains(m.Status, resp.StatusCode)
+	}
+	return m.Header != "" && m.matchHeader(&Response{Header: resp.Header}) != ""
+}
+
 // needsBody reports whether the rule is about a body.
 func (m *MatchRule) needsBody() bool {
 	return m.Field != "" || m.Contains != "" && (m.Equals != "" || m.Header == "")

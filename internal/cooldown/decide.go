@@ -26,7 +26,7 @@ const (
 
 // A Decision is what follows from a response.
 type Decision struct {
-	Outcome Outcome
+	Outcome Outcome       // what is done
 	Told    bool          // whether the response tells how long
 	Length  time.Duration // of the cooldown or the rest: what is told, up to Longest; otherwise the least, of the first in a row
 	Asked   time.Duration // that is told
