@@ -54,11 +54,11 @@ var partWords = []struct {
 	{"-window-ms-", partLengthMilliseconds}, {"-period-ms-", partLengthMilliseconds},
 	{"-reset-ms-", partResetMilliseconds}, {"-reset-milliseconds-", partResetMilliseconds},
 	{"-reset-after-ms-", partResetMilliseconds}, {"-reset-in-ms-", partResetMilliseconds},
-	{"-window-seconds-", partLength}, {"-interval-seconds-", partLength}, {"-period-seconds-", partLength},
+	{"-window-seconds-", partLength}, {"-window-size-", partLength}, {"-interval-seconds-", partLength}, {"-period-seconds-", partLength},
 	{"-interval-", partLength}, {"-window-", partLength}, {"-period-", partLength}, {"-timeframe-", partLength},
 	{"-reset-after-seconds-", partResetAfter}, {"-reset-after-", partResetAfter}, {"-resets-after-", partResetAfter},
 	{"-reset-in-seconds-", partResetAfter}, {"-reset-in-", partResetAfter}, {"-resets-in-", partResetAfter}, {"-reset-seconds-", partResetAfter},
-	{"-seconds-until-reset-", partResetAfter}, {"-until-reset-", partResetAfter}, {"-time-to-reset-", partResetAfter}, {"-reset-delta-", partResetAfter},
+	{"-seconds-until-reset-", partResetAfter}, {"-time-until-reset-", partResetAfter}, {"-until-reset-", partResetAfter}, {"-time-to-reset-", partResetAfter}, {"-reset-delta-", partResetAfter},
 	{"-count-limit-", partLimit}, {"-limit-count-", partLimit}, {"-remaining-", partRemaining}, {"-remain-", partRemaining}, {"-left-", partRemaining}, {"-rem-", partRemaining}, {"-available-", partRemaining},
 	{"-reset-at-", partReset}, {"-resets-at-", partReset}, {"-reset-time-", partReset}, {"-reset-timestamp-", partReset}, {"-reset-date-", partReset},
 	{"-reset-epoch-", partReset}, {"-reset-", partReset}, {"-resets-", partReset}, {"-until-", partReset}, {"-expires-", partReset}, {"-expiry-", partReset},
@@ -69,7 +69,7 @@ var partWords = []struct {
 }
 
 // limitNouns are the words for a limit, before which "rate" may stand.
-var limitNouns = []string{"limit", "limits", "quota", "quotas", "throttle"}
+var limitNouns = []string{"limit", "limits", "quota", "quotas", "throttle", "rl"}
 
 // unitWords stand in place of the words for a limit, or in the name of a window. The value is the unit; empty: requests.
 var unitWords = map[string]string{"requests": "", "request": "", "calls": "", "call": "", "queries": "", "hits": "", "credits": "credits", "credit": "credits",
@@ -323,7 +323,7 @@ func (f *family) takeLimit(all []family) {
 func namedWindows(windows []Window, r *Response, all []family, named, mayBeOverdrawn bool) []Window {
 	for i := range all {
 		f := &all[i]
-		if (f.window != "") != named || f.weak && !f.tells() || named && (!f.tells() || slices.ContainsFunc(windows, func(w Window) bool { return w.Name == f.window })) {
+		if (f.window != "") != named || f.weak && !f.tells() || named && (!f.tells() && f.bare == "" || slices.ContainsFunc(windows, func(w Window) bool { return w.Name == f.window })) {
 			continue
 		}
 		before := len(windows)
@@ -374,6 +374,9 @@ func structuredWindows(windows []Window, r *Response, name string, mayBeOverdraw
 // pairs is one member of a header, "remaining=50" or "user-hour-rem:500".
 var pairs = regexp.MustCompile(`^\s*"?([A-Za-z][A-Za-z0-9_-]{0,39})"?\s*[:=]\s*"?([^"]*)"?\s*$`)
 
+// wordedPairs are members with nothing but spaces between.
+var wordedPairs = regexp.MustCompile(`([A-Za-z][A-Za-z ]{0,39})[:=] ?([0-9.]+)(?:\s|$)`)
+
 // membersOf returns the members of a header's value as headers of their own, for each window; nil if it has none.
 func membersOf(value string) (all []http.Header) {
 	set := func(h http.Header, name, value string) {
@@ -396,6 +399,13 @@ func membersOf(value string) (all []http.Header) {
 		return all[:min(len(all), header.MaxWindows)]
 	}
 	h := make(http.Header)
+	for _, found := range wordedPairs.FindAllStringSubmatch(value, 8) { // Remaining: 394 Time until reset: 3589
+		set(h, strings.ReplaceAll(strings.TrimSpace(found[1]), " ", "-"), found[2])
+	}
+	if len(h) >= 2 && !strings.ContainsAny(value, ";,") {
+		return append(all, h)
+	}
+	clear(h)
 	for member := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ';' || c == ',' }) {
 		found := pairs.FindStringSubmatch(member)
 		if found == nil {

@@ -83,10 +83,10 @@ func (p *Provider) NeedsReading(resp *http.Response) bool {
 }
 
 // mentions are parts of the names of headers that may say something about quotas. The first are those that may tell a window.
-var mentions = [...]string{"imit", "uota", "emain", "hrottle", "-Left", "-Used", "-Usage", "sage", "etry", "Mbx-", "X-Rl"}
+var mentions = [...]string{"imit", "uota", "emain", "hrottle", "-Left", "-Used", "-Usage", "X-Rl", "sage", "etry", "Mbx-"}
 
 // ofWindows is how many of mentions may tell a window.
-const ofWindows = 7
+const ofWindows = 8
 
 // MentionsLimits reports whether a header may say something about quotas. It does not look for what a body says: see
 // [Provider.NeedsReading].

@@ -23,14 +23,16 @@ var limitPhrases = strings.Split("rate limit|rate-limit|ratelimit|rate_limit|too
 	"limit was exceeded|hourly limit|daily limit|monthly limit|quota exceeded|quota has been|quota is|quota will be|quota limit|quota reached|quota exhausted|over quota|out of quota|"+
 	"exceeds your quota|exceeded quota|exceeded the quota|exceeded your quota|exceeded your current quota|exceeded your daily|exceeded your monthly|exceeded your hourly|"+
 	"exceeded the daily|exceeded the maximum number of|exceeded the number of|exceeded the limit of|maximum number of requests|number of requests|number of api calls|"+
-	"requests per|calls per|queries per|requests exceed|rate exceeded|request rate|slow down|being rate|rate threshold|over qps|over rate|budget exhausted|out of call volume|"+
+	"frequency is too high|access frequency|too frequent|access limit|run over your|number of daily requests|number of times the|flow control|requests per|calls per|queries per|requests exceed|rate exceeded|request rate|slow down|being rate|rate threshold|over qps|over rate|budget exhausted|out of call volume|"+
 	"zu viele anfragen|trop de requ|límite de peticiones|límite de solicitudes|demasiadas solicitudes|demasiadas peticiones|muitas solicita|muitas requisi|limite de requisi|"+
 	"excedido o número|consumo indevido|troppe richieste|przekroczono limit|çok fazla istek|слишком много запрос|превышен лимит|превышено количество|суточный лимит|лимит запрос|лимит по запрос|"+
 	"过于频繁|请求频率|频率限制|频率超限|请求次数|调用次数|请求量|访问次数|最多访问|超过限制|超出限制|配额|限流|リクエストが多|レート制限|リクエスト数|アクセス制限|요청이 너무|요청 한도|거래건수를 초과|호출 횟수", "|")
 
 // limitEnds is a sentence of a limit and of its end, or of the end of a limit.
 var limitEnds = regexp.MustCompile(`\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b[^.\n]{0,60}\b(?:exceed(?:ed|s|ing)?|reached|exhausted|depleted|used up|hit|spent|over)\b|` +
-	`\b(?:exceed(?:ed|s|ing)?|reached|exhausted|hit|over|out of|used up|run out of|used all)\b[^.\n]{0,60}\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b`)
+	`\b(?:exceed(?:ed|s|ing)?|reached|exhausted|hit|over|out of|used up|run out of|used all)\b[^.\n]{0,60}\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b|` +
+	`(?:quota|limite|límite|cuota|kontingent|лимит|kota)[^.\n]{0,60}(?:dépass|atteint|excedid|superad|alcanzad|atingid|überschritten|erreicht|ausgeschöpft|превышен|исчерпан|aşıl|przekroczon)|` +
+	`(?:dépassé|excedido|superado|alcanzado|atingido|przekroczono|превышен)[^.\n]{0,60}(?:quota|limite|límite|cuota|limit|лимит)`)
 
 // otherLimits are words of limits that no wait helps against.
 var otherLimits = regexp.MustCompile(`\b(?:size|sizes|length|characters?|bytes|storage|file|files|memory|depth|must|should|parameters?|page|maximum of|maximum value|allowed value|seats?|members|price|amount)\b`)
@@ -125,6 +127,9 @@ func failsForLimit(r *Response) bool {
 		heads := text("html.title") + " " + text("html.h1")
 		return containsLimit(heads) && !strings.Contains(heads, "limits") || strings.TrimSpace(heads) == "429"
 	}
+	if isItem(r.json) {
+		return false
+	}
 	said := failureTexts(nil, r.json, saysFailure(r.json), 0)
 	for _, one := range said {
 		if containsLimit(one) || containsAny(strings.ReplaceAll(one, " ", "_"), limitCodes) || limitEnds.MatchString(one) && !otherLimits.MatchString(one) {
@@ -132,6 +137,22 @@ func failsForLimit(r *Response) bool {
 		}
 	}
 	return len(said) > 0 && r.waitFields()[0].wait > 0
+}
+
+// envelope finds the names of fields that a failure has beside what it says.
+var envelope = regexp.MustCompile(`(?i)code|status|message|msg|err|fault|exception|success|^ok$|request|trace|time|date|path|host|type|name|title|detail|desc|info|note|reason|text|result|` +
+	`version|server|help|doc|url|recommend|limit|quota|rate|retry|wait|reset|remain|count|total|get|response|warn|params|id$|ttl|state|stat$|level|link`)
+
+// isItem reports whether an object is something that was asked for, as a message that could not be delivered is: it has more than two fields
+// that no failure has.
+func isItem(v jsonprefix.Value) bool {
+	others := 0
+	for _, member := range v.Members {
+		if member.Value.Text != "" && !envelope.MatchString(member.Name) || strings.HasSuffix(strings.ToLower(member.Name), "sid") {
+			others++
+		}
+	}
+	return others > 2
 }
 
 // failureNames are how the names of fields begin or end that only failures have.
@@ -183,6 +204,9 @@ var successes = []string{"0", "1", "00", "000", "0000", "00000", "200", "201", "
 // failures are the values of a status that say that a request failed.
 var failures = []string{"false", "error", "fail", "failed", "failure", "err", "nok", "notok", "ko", "erro", "denied", "rejected", "over_query_limit"}
 
+// failing are parts of a status that says that a request failed.
+var failing = regexp.MustCompile(`fail|error|not_processed|denied|reject|exceed`)
+
 // saysFailure reports whether an object says that a request failed: by a flag, a status or a code.
 func saysFailure(v jsonprefix.Value) bool {
 	for _, member := range v.Members {
@@ -192,8 +216,10 @@ func saysFailure(v jsonprefix.Value) bool {
 			if text == "false" || text == "0" {
 				return true
 			}
-		case "status", "result", "state", "stat", "message", "code", "errcode", "errorcode", "errno", "statuscode", "resultcode", "retcode", "ret", "rtcd", "infocode", "cod":
-			if len(member.Value.Members) > 0 && saysFailure(member.Value) || slices.Contains(failures, text) {
+		case "status", "result", "state", "stat", "message", "code", "errcode", "errorcode", "errno", "statuscode", "resultcode", "retcode", "ret", "rtcd", "infocode", "cod",
+			"response", "responsestatus", "httpstatus", "httpcode", "failcode":
+			if len(member.Value.Members) > 0 && name != "response" && name != "result" && saysFailure(member.Value) || slices.Contains(failures, text) ||
+				name == "status" && failing.MatchString(text) {
 				return true
 			}
 			if _, isNumber := header.Number(text); isNumber && name != "message" && name != "result" && !slices.Contains(successes, text) || name == "status" && text == "0" && len(v.Members) > 1 {

@@ -25,8 +25,11 @@ var limitIn = regexp.MustCompile(`(?:limit|max|exceed|allow|up to|more than|belo
 // "每分钟最多访问该接口500次".
 var limitEach = regexp.MustCompile(`每(秒|分钟|分|小时|天|日)[^0-9]{0,20}([0-9]{1,15}) ?次`)
 
+// "exceeded the allowed_rps(10)", "QPS: 5".
+var limitRate = regexp.MustCompile(`\b(?:allowed[ _])?[rq]ps\W{1,3}([0-9]{1,9})\b`)
+
 // "limit of 150", "your current limit is 8", "limit: 100", "maximum of 60 requests".
-var limitNumber = regexp.MustCompile(`\b(?:limit|maximum|allowed)(?: is| of| being|:| to| set to| is set to)+ ['"]?([0-9][0-9,]{0,14})\b['"]?(?: ?` + callWords + `)?(?:\)|[.,;:!]|$| (?:has|have|was|were|is|per|for|in|on|and|at|with|you|please)\b)`)
+var limitNumber = regexp.MustCompile(`\b(?:limit|maximum|allowed)(?: is| of| being|:| to| set to| is set to)+ ['"]?([0-9][0-9,]{0,14})\b['"]?(?: ?` + callWords + `)?(?:\)|[.;:!]|,(?:\s|$)|$| (?:has|have|was|were|is|per|for|in|on|and|at|with|you|please)\b)`)
 
 const callWords = `(?:(?:api|http|total|allowed|search|successful|free) )?(?:requests?|reqs?|calls?|queries|hits?|times|operations|transactions|messages|credits|points|emails|żądań|zapytań|запрос(?:а|ов)|solicitudes|peticiones|requisições|requêtes|anfragen)`
 
@@ -98,6 +101,10 @@ func (w *Window) limitInWords(text string) {
 			}
 		}
 	}
+	if words := limitRate.FindStringSubmatch(text); words != nil {
+		w.Limit, w.Length = numberInWords(words[1]), Some(time.Second)
+		return
+	}
 	if words := limitEach.FindStringSubmatch(text); words != nil {
 		w.Limit, w.Length = numberInWords(words[2]), OptionalOf(header.Length(unitSeconds()[words[1]]))
 		return
@@ -158,6 +165,9 @@ func (w *Window) inFields(v jsonprefix.Value, depth int, left *int) {
 		words := kebab(member.Name)
 		switch p, _ := partOf(words); p {
 		case partLimit:
+			if strings.Contains(words, "-total-") {
+				continue // of what was done, as a rule
+			}
 			if n := numberInWords(member.Value.Text); n.Known && !limits.Known {
 				if limits = n; words != "-limit-" && words != "-max-" && words != "-total-" {
 					names++ // which no other field has

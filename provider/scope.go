@@ -83,11 +83,11 @@ var scopeWords = []struct {
 	scope Scope
 	words *regexp.Regexp
 }{
-	{ScopeEndpoint, regexp.MustCompile(`\b(?:this|per|per-) ?(?:endpoint|route|method|operation)\b|\bto the [\w.]+ operation\b`)},
-	{ScopeUser, regexp.MustCompile(`\bper[ -]user\b|\b(?:this|single unique|for) user\b|\buser[- ]rate|este usuario`)},
+	{ScopeEndpoint, regexp.MustCompile(`\b(?:this|per|per-) ?(?:endpoint|route|method|operation|resource)\b|\bmethod is blocked\b|\bto the [\w.]+ operation\b`)},
+	{ScopeUser, regexp.MustCompile(`\bper[ -]user\b|\b(?:this|single unique|for) user\b|\buser[- ]rate|\buser flow|este usuario`)},
 	{ScopeIP, regexp.MustCompile(`\b(?:per|your|this|from) ip\b|\bip address\b|\bper client ip\b`)},
-	{ScopeProject, regexp.MustCompile(`\bper project\b|\bfor a project\b`)},
-	{ScopeOrg, regexp.MustCompile(`\b(?:per|your|this|for) organi[sz]ation\b`)},
+	{ScopeProject, regexp.MustCompile(`\bper project\b|\bproject id\b|\bfor a project\b`)},
+	{ScopeOrg, regexp.MustCompile(`\b(?:per|your|this|for|in) organi[sz]ation\b`)},
 	{ScopeAccount, regexp.MustCompile(`\b(?:per|your|this|for this) (?:account|seller|subscription|customer)\b|\baccount over\b`)},
 	{ScopeApp, regexp.MustCompile(`\b(?:per|this) application\b|\bapplication is over\b|\bper app\b`)},
 }

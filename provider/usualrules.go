@@ -13,7 +13,7 @@ const (
 		"limit_reached|limitreached|exceeded_the_limit|slow_down|slowdown|calls_limit|api_limit|apilimit|usage_limit|usagecap|usage_cap|out_of_quota|requests_exceeds"
 	tokenWords = "bad credentials|token has expired|token is expired|token expired|session has expired|revoked|invalid access token|invalid access_token|" +
 		"access token is invalid|access_token provided is invalid|invalid token|invalid oauth token|token is invalid|invalid api key|incorrect api key|invalid_token|jwt expired|" +
-		"api key provided is invalid|api key is invalid"
+		"api key provided is invalid|api key is invalid|api-key-invalid|api key invalid|invalid-api-key"
 	moneyWords       = "credits|balance|top up|top-up|recharge|add funds|insufficient fund|unpaid|overdue|past due|invoice|payment method"
 	noMoneyWords     = "insufficient funds|insufficient credit|insufficient balance|not enough credit|not have enough credit|out of credit|no credits left|negative balance"
 	storageWords     = "storage quota|storage limit|disk quota|mailbox size|file size|too large|out of storage|storage space"
@@ -77,6 +77,7 @@ var usualRules = []MatchRule{
 	{Status: []int{402}, says: speaksOfLimit, Reason: ReasonQuota},
 	{Status: []int{402}, Reason: ReasonBilling},
 	{Status: []int{509}, Reason: ReasonQuota}, // of bandwidth
+	{Status: []int{430}, says: speaksOfLimit, Reason: ReasonQuota},
 
 	{Status: clientErrors, Field: allText, Contains: noMoneyWords, Reason: ReasonBilling},
 	{Status: throttlingStatus[:len(throttlingStatus)-2], says: namesLimit, Reason: ReasonQuota},

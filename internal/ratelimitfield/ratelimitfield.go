@@ -117,7 +117,7 @@ func State(lines []string) []Item {
 }
 
 func (i *Item) parameters(params *httpsfv.Params) {
-	for key, into := range map[string]*Number{"q": &i.Quota, "r": &i.Remaining, "t": &i.Reset, "w": &i.Window} {
+	for key, into := range map[string]*Number{"q": &i.Quota, "r": &i.Remaining, "t": &i.Reset, "w": &i.Window, "window": &i.Window} {
 		if value, found := params.Get(key); found {
 			if n := number(value); n.Known {
 				*into = n

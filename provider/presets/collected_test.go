@@ -27,7 +27,7 @@ func TestReadUnderstandsAPIsThatNobodyHadInMind(t *testing.T) {
 			require.Empty(t, faults, "%s, %s", s.ID, s.Title)
 		}
 	}
-	for _, kind := range []string{"A", "B", "D", "E", "K"} {
+	for _, kind := range []string{"A", "B", "D", "E", "K", "N"} {
 		t.Logf("%s: %d of %d", kind, read[kind], of[kind])
 	}
 }

@@ -16,7 +16,7 @@ import (
 type Collected struct {
 	Sample
 	// Kind is what is unusual: A, a window; B, a wait; D, a refusal that looks like a result; E, words that outrank the status; K, which quota
-	// is spent.
+	// is spent; N, nothing: a success whose words may be taken for those of a limit.
 	Kind, Source string
 	// Open is whether it is not read as it should be.
 	Open bool
