@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/censor"
+	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -183,7 +184,14 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	if err != nil {
 		t = b.tracesOf(requestOptionsOf(ctx))
 	} else {
-		b.rates.Slots.Add(1)
+		at := time.Now().Unix() // as rates.Rates.Second does
+		s := &b.rates.Seconds[at%rates.Seconds]
+		if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
+			s.Slots.Store(0)
+			s.Refused.Store(0)
+			b.rates.First.CompareAndSwap(0, at)
+		}
+		s.Slots.Add(1)
 	}
 	if t == (traces{}) {
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration/internal/attempt"
 	"github.com/ration-go/ration/internal/hosts"
+	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -368,6 +369,11 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	resp, err := counting(&grant.budget.inFlight, base, out)
 	answered = true
 	grant.traces.answered(req, &grant, resp, err, trace.begun)
+	status := 0
+	if err == nil && resp != nil {
+		status = min(max(0, resp.StatusCode), len(rates.Class)-1)
+	}
+	grant.budget.rates.Answered[rates.Class[status]].Add(1)
 
 	switch {
 	case err == nil && resp == nil:

@@ -124,6 +124,9 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if err != nil {
 		return status, false, err
 	}
+	if !r.Load.IsIdle() {
+		b.fleet.ToldBusy()
+	}
 	if len(status.Permits) > 0 {
 		room.Told(status.Permits, asked)
 	}

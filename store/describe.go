@@ -68,12 +68,20 @@ type Load struct {
 	Waiting map[string]int `json:"waiting,omitempty"`
 	// InFlight is how many attempts of requests were sent and have no response yet.
 	InFlight int `json:"in_flight,omitempty"`
-	// SlotsPerSecond is how many callers got their slot a second, over the ten seconds before or since the process last
-	// said so, which may be longer.
+	// SlotsPerSecond is how many callers got their slot a second, in the twenty seconds before, or since the process
+	// began; the middle of them counts most, so that bursts do not show.
 	SlotsPerSecond float64 `json:"slots_per_second,omitempty"`
+	// Answers is how many requests were answered in the minute before, by class: "2xx", "401", "403", "429", "other 4xx", "5xx", "no answer".
+	// Nil: none was.
+	Answers map[string]int `json:"answers,omitempty"`
 	// RefusedLastMinute is how many responses refused a request in the minute before.
 	RefusedLastMinute int `json:"refused_last_minute,omitempty"`
 	// LogLost is when the store had lost a log for the last time of which the process has recorded its bookings again, on
 	// the store's clock. Zero: it did not.
 	LogLost time.Time `json:"log_lost,omitzero"`
+}
+
+// IsIdle reports whether the callers of the process did nothing, and have not for a minute.
+func (l *Load) IsIdle() bool {
+	return len(l.Waiting) == 0 && l.InFlight == 0 && l.SlotsPerSecond == 0 && l.RefusedLastMinute == 0 && len(l.Answers) == 0
 }

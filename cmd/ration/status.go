@@ -166,6 +166,9 @@ func loadText(d *store.Description, w store.Worker) string {
 	if view.IsSilent(d, w) {
 		return ": it has ended, or hangs"
 	}
+	if w.Load.IsIdle() {
+		return ": idle"
+	}
 	text := ""
 	if waits != "" {
 		text += ", " + waits

@@ -89,6 +89,7 @@ type Mirror struct {
 	announced  atomic.Int64          // the status's version as the store said it last; 0: it was asked for since
 	changing   atomic.Int64          // how many changes of the status this worker has under way
 	stalled    atomic.Bool           // whether TellSoon is at work
+	telling    atomic.Bool           // whether the store is told again, since callers did something when it was told last
 	watch      watch.Watch           // of the store, while callers wait
 	refreshing flight.Group
 
@@ -187,6 +188,26 @@ func (m *Mirror) beat(ctx context.Context) {
 	if due {
 		_ = m.Refresh(ctx)
 	}
+}
+
+// ToldBusy notes that the store was told of callers that did something. It is told again after a heartbeat, until they do nothing: so a
+// worker that has nothing to do says so, once, and is not taken for one that hangs.
+func (m *Mirror) ToldBusy() {
+	if !m.Local && m.telling.CompareAndSwap(false, true) {
+		time.AfterFunc(Heartbeat, m.tellAgain)
+	}
+}
+
+func (m *Mirror) tellAgain() {
+	m.mu.Lock()
+	ago := time.Since(m.heartbeatAt)
+	m.mu.Unlock()
+	if ago < Heartbeat {
+		time.AfterFunc(Heartbeat-ago, m.tellAgain)
+		return
+	}
+	m.telling.Store(false)
+	_ = m.Refresh(context.Background()) // if the store does not answer, whoever calls next tells it
 }
 
 // TellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.

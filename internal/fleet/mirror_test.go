@@ -335,3 +335,31 @@ func TestCooldownsInARowAreKnownUntilASlowStartIsOver(t *testing.T) {
 		}
 	})
 }
+
+// The store is told again while callers do something, and once more when they do nothing: not any more then.
+func TestWhoHasNothingToDoSaysSoOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, o := newMirror(new(memstore.Store))
+		require.NoError(t, m.Refresh(t.Context()))
+		m.ToldBusy()
+		m.ToldBusy()
+		time.Sleep(fleet.Heartbeat - time.Second)
+		require.EqualValues(t, 1, o.asked.Load())
+		time.Sleep(2 * time.Second)
+		require.EqualValues(t, 2, o.asked.Load(), "once, a heartbeat later")
+		m.ToldBusy() // as its owner does, for it was told of callers again
+		time.Sleep(3 * time.Second)
+		require.NoError(t, m.Refresh(t.Context())) // by somebody else
+		time.Sleep(fleet.Heartbeat - time.Second)
+		require.EqualValues(t, 3, o.asked.Load(), "which puts off the next")
+		time.Sleep(2 * time.Second)
+		require.EqualValues(t, 4, o.asked.Load())
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 4, o.asked.Load(), "nobody has said that it is busy")
+
+		m.Local = true
+		m.ToldBusy()
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 4, o.asked.Load(), "a store in this process needs not be told")
+	})
+}

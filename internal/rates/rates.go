@@ -1,8 +1,7 @@
-// Package rates counts what a process's callers got.
+// Package rates counts what a process's callers got, and how their requests were answered.
 package rates
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,50 +12,132 @@ import (
 // Rates count what a process's callers got, and say how much of it was lately. The zero Rates have counted nothing. They may be used by
 // several goroutines at once.
 type Rates struct {
-	// Slots is how many slots they got, and Refused how many responses refused a call.
-	Slots, Refused atomic.Int64
+	// Seconds are the last ones, each in the place of its Unix time modulo their number: see [Rates.Second].
+	Seconds [Seconds]Second
+	// Answered is how many requests were answered in each class, since the process began: see [Class].
+	Answered [Classes]atomic.Int64
 
-	mu   sync.Mutex // protects all below
-	past []reading  // the oldest first: one is older than a minute at most
+	// First is the second in which anything was counted first; 0: nothing was.
+	First atomic.Int64
+
+	mu   sync.Mutex   // protects all below
+	past [sparse]tell // of Answered, one each ten seconds at most
 }
 
-// A reading is what was counted up to an instant.
-type reading struct {
-	at             time.Time
-	slots, refused int64
+// A Second is what was counted in one second.
+type Second struct {
+	// At is its Unix time: another one than now means that nothing was counted in it.
+	At atomic.Int64
+	// Slots is how many callers got their slot in it, and Refused how many responses refused a request.
+	Slots, Refused atomic.Int32
 }
 
-// Rates are over so long: those of slots are of the present, and refusals are rare.
+// A tell is what Answered was at an instant.
+type tell struct {
+	at       time.Time
+	answered [Classes]int64
+}
+
+// Seconds is how many are kept: more than a minute.
+const Seconds = 64
+
 const (
-	slotsOver    = 10 * time.Second
-	refusalsOver = time.Minute
+	sparse = 8
+	// Rates of slots are the mean of those of ten seconds, up to each of the last ten seconds: so a burst that comes about every ten seconds
+	// counts the same whenever the rate is asked for. Refusals are rare.
+	slotsOver    = 10
+	refusalsOver = 60
 )
 
-// since returns the youngest reading that is at least so old, or the oldest. There is one.
-func (r *Rates) since(now time.Time, age time.Duration) reading {
-	i := len(r.past) - 1
-	for i > 0 && now.Sub(r.past[i].at) < age {
-		i--
+// Second returns that of an instant, in which something is about to be counted.
+func (r *Rates) Second(now time.Time) *Second {
+	at := now.Unix()
+	s := &r.Seconds[at%Seconds]
+	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
+		s.Slots.Store(0)
+		s.Refused.Store(0)
+		r.First.CompareAndSwap(0, at)
 	}
-	return r.past[i]
+	return s
 }
+
+// Classes of answers.
+const (
+	class2xx = iota
+	class401
+	class403
+	class429
+	class4xx
+	class5xx
+	classNone
+	// Classes is how many there are.
+	Classes
+)
+
+// Names are those of the classes.
+var Names = [Classes]string{"2xx", "401", "403", "429", "other 4xx", "5xx", "no answer"}
+
+// Class has the class of each status; of 0, that there was no answer. What is neither an error nor a success, such as 304, is a success.
+var Class = func() (all [600]uint8) {
+	for status := range all {
+		switch {
+		case status == 0:
+			all[status] = classNone
+		case status == 401:
+			all[status] = class401
+		case status == 403:
+			all[status] = class403
+		case status == 429:
+			all[status] = class429
+		case status >= 500:
+			all[status] = class5xx
+		case status >= 400:
+			all[status] = class4xx
+		}
+	}
+	return all
+}()
 
 // Add adds the rates to a load.
 func (r *Rates) Add(load *store.Load, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sample := reading{now, r.Slots.Load(), r.Refused.Load()}
-	if len(r.past) > 0 {
-		before := r.since(now, slotsOver)
-		// Some calls within a millisecond are no thousands a second.
-		load.SlotsPerSecond = float64(sample.slots-before.slots) / max(now.Sub(before.at), time.Second).Seconds()
-		load.RefusedLastMinute = int(sample.refused - r.since(now, refusalsOver).refused)
+	slots, this := 0, now.Unix()
+	for i := range r.Seconds {
+		s := &r.Seconds[i]
+		switch ago := this - s.At.Load(); {
+		case ago < 0 || ago > refusalsOver:
+			continue
+		case ago >= 1 && ago < 2*slotsOver:
+			slots += int(s.Slots.Load()) * int(min(ago, 2*slotsOver-ago))
+			fallthrough
+		default:
+			load.RefusedLastMinute += int(s.Refused.Load())
+		}
 	}
-	// Who asks often leaves no more readings than who asks once a second.
-	if len(r.past) == 0 || now.Sub(r.past[len(r.past)-1].at) >= time.Second {
-		r.past = append(r.past, sample)
+	weights := int64(0) // a process that has just begun has no twenty seconds
+	for ago := range min(2*slotsOver, this-r.First.Load()+1) {
+		weights += min(ago, 2*slotsOver-ago)
 	}
-	if old := slices.IndexFunc(r.past, func(s reading) bool { return now.Sub(s.at) < refusalsOver }); old > 1 {
-		r.past = slices.Delete(r.past, 0, old-1)
+	load.SlotsPerSecond = float64(slots) / float64(max(1, weights))
+
+	oldest := tell{}
+	for i := range r.past {
+		if one := &r.past[i]; !one.at.IsZero() && now.Sub(one.at) <= (refusalsOver+slotsOver)*time.Second && (oldest.at.IsZero() || one.at.Before(oldest.at)) {
+			oldest = *one
+		}
+	}
+	told := tell{at: now}
+	for class := range r.Answered {
+		told.answered[class] = r.Answered[class].Load()
+		if n := told.answered[class] - oldest.answered[class]; n > 0 {
+			if load.Answers == nil {
+				load.Answers = make(map[string]int)
+			}
+			load.Answers[Names[class]] = int(n)
+		}
+	}
+	if at := &r.past[(this/slotsOver)%sparse]; now.Sub(at.at) >= slotsOver*time.Second {
+		*at = told
 	}
 }

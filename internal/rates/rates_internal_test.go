@@ -9,25 +9,65 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-func TestRatesAreOfTheLastSecondsAndMinute(t *testing.T) {
+// Of bursts each ten seconds the rate is what the API counts, whenever it is asked for.
+func TestRatesOfBurstsAreThoseOfTheAPI(t *testing.T) {
+	begun := time.Unix(1_772_366_400, 0)
+	for _, period := range []int{100, 1000, 10_000, 10_500} { // in milliseconds
+		for _, phase := range []time.Duration{0, 100 * time.Millisecond, 950 * time.Millisecond} {
+			var r Rates
+			for ms := 0; ms < 300_000; ms += 50 {
+				now := begun.Add(phase + time.Duration(ms)*time.Millisecond)
+				if ms%period == 0 {
+					r.Second(now).Slots.Add(int32(3 * period))
+				}
+				if ms%700 == 0 && ms > 25_000 {
+					var load store.Load
+					r.Add(&load, now)
+					require.InEpsilon(t, 3000, load.SlotsPerSecond, 0.1, "every %d ms, %v after %d", period, phase, ms)
+				}
+			}
+		}
+	}
+}
+
+// What is not lately counts no more, though nobody has asked meanwhile.
+func TestRatesEnd(t *testing.T) {
 	var r Rates
-	now := time.Now()
-	told := func(after time.Duration, slots, refused int64) store.Load {
+	now := time.Unix(1_772_366_400, 0)
+	load := func(after time.Duration) (load store.Load) {
 		now = now.Add(after)
-		r.Slots.Add(slots)
-		r.Refused.Add(refused)
-		var load store.Load
 		r.Add(&load, now)
 		return load
 	}
-	require.Zero(t, told(0, 5, 1), "over no time there is no rate")
-	require.Equal(t, store.Load{SlotsPerSecond: 3}, told(10*time.Second, 30, 0))
-	require.Equal(t, store.Load{SlotsPerSecond: 1, RefusedLastMinute: 2}, told(10*time.Second, 10, 2))
-	require.Equal(t, store.Load{SlotsPerSecond: 1, RefusedLastMinute: 2}, told(0, 0, 0), "asked often, it is still of ten seconds")
-	require.Equal(t, store.Load{RefusedLastMinute: 3}, told(10*time.Second, 0, 1))
-	for range 5 {
-		told(10*time.Second, 0, 0)
+	require.Zero(t, load(0))
+	for range 20 {
+		r.Second(now).Slots.Add(1)
 	}
-	require.Equal(t, store.Load{}, told(10*time.Second, 0, 0), "a minute later no refusal is left")
-	require.LessOrEqual(t, len(r.past), 9)
+	r.Second(now).Refused.Add(3)
+	require.Equal(t, store.Load{SlotsPerSecond: 40. / 3, RefusedLastMinute: 3}, load(2*time.Second), "it has counted for two seconds")
+	require.Equal(t, store.Load{SlotsPerSecond: 200. / 55, RefusedLastMinute: 3}, load(8*time.Second))
+	require.Equal(t, store.Load{RefusedLastMinute: 3}, load(20*time.Second))
+	require.Zero(t, load(time.Minute))
+}
+
+// Answers are counted by class, those of the minute before.
+func TestAnswersByClass(t *testing.T) {
+	var r Rates
+	now := time.Unix(1_772_366_400, 0)
+	for status, n := range map[int]int64{200: 5, 304: 1, 401: 3, 403: 2, 404: 1, 429: 4, 500: 1, 0: 2} {
+		r.Answered[Class[status]].Add(n)
+	}
+	var load store.Load
+	r.Add(&load, now)
+	require.Equal(t, map[string]int{"2xx": 6, "401": 3, "403": 2, "429": 4, "other 4xx": 1, "5xx": 1, "no answer": 2}, load.Answers)
+	for range 9 {
+		now = now.Add(10 * time.Second)
+		load = store.Load{}
+		r.Add(&load, now)
+	}
+	require.Nil(t, load.Answers)
+	r.Answered[Class[401]].Add(1)
+	load = store.Load{}
+	r.Add(&load, now.Add(time.Second))
+	require.Equal(t, map[string]int{"401": 1}, load.Answers)
 }

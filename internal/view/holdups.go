@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/internal/endpoint"
+	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -95,9 +96,10 @@ type Summary struct {
 	Silent   int                       // how many processes were not heard of for so long that they have ended, or hang
 	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
 
-	Used, Ahead    float64 // the parts of the quota that are used and booked ahead: see UsedOf
-	SlotsPerSecond float64 // how many callers get their slot a second
-	Refused        int     // how many responses refused a request in the last minute
+	Used, Ahead    float64        // the parts of the quota that are used and booked ahead: see UsedOf
+	SlotsPerSecond float64        // how many callers get their slot a second
+	Answers        map[string]int // how many requests were answered in the last minute, by class
+	Refused        int            // how many responses refused a request in the last minute
 }
 
 // Summarize returns the summary of a budget.
@@ -140,7 +142,7 @@ func UsedOf(d *store.Description) (used, ahead float64) {
 
 // SummarizeWorkers returns what a summary says of the workers, and nothing of the accounts.
 func SummarizeWorkers(d *store.Description) Summary {
-	s := Summary{Waiting: make(map[string]int)}
+	s := Summary{Waiting: make(map[string]int), Answers: make(map[string]int)}
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			s.Silent++
@@ -151,6 +153,9 @@ func SummarizeWorkers(d *store.Description) Summary {
 		}
 		s.InFlight += w.Load.InFlight
 		s.SlotsPerSecond += w.Load.SlotsPerSecond
+		for class, n := range w.Load.Answers {
+			s.Answers[class] += n
+		}
 		s.Refused += w.Load.RefusedLastMinute
 	}
 	return s
@@ -175,9 +180,20 @@ func (s Summary) String() string {
 	return text
 }
 
-// Rates returns how fast the budget is used, as a line: "3.2 calls/s, 2 refused/min, 63 % of the quota used".
+// Rates returns how fast the budget is used, as a line: "3.2 calls/s, 2 refused/min, 63 % of the quota used; answered in the last minute: 305
+// with 401".
 func (s Summary) Rates() string {
-	return fmt.Sprintf("%s calls/s, %d refused/min, %.0f %% of the quota used", PerSecond(s.SlotsPerSecond), s.Refused, 100*s.Used)
+	text := fmt.Sprintf("%s calls/s, %d refused/min, %.0f %% of the quota used", PerSecond(s.SlotsPerSecond), s.Refused, 100*s.Used)
+	var failed []string
+	for _, class := range rates.Names[1:] {
+		if n := s.Answers[class]; n > 0 && class != "429" { // which are refusals
+			failed = append(failed, fmt.Sprintf("%d with %s", n, strings.TrimPrefix(class, "other ")))
+		}
+	}
+	if failed != nil {
+		text += "; answered in the last minute: " + strings.Join(failed, ", ")
+	}
+	return text
 }
 
 // Line returns how long the line of callers is, in words; "": somebody who comes now need not wait for quota.
@@ -233,8 +249,11 @@ func WaitingFor(waiting map[string]int) string {
 // silentAfter is how long after it was last heard of a worker has ended, or hangs: it tells of itself each ten seconds.
 const silentAfter = 25 * time.Second
 
-// IsSilent reports whether a worker has not been heard of for so long that what its callers did is not known any more.
-func IsSilent(d *store.Description, w store.Worker) bool { return d.Now.Sub(w.Seen) > silentAfter }
+// IsSilent reports whether a worker has not been heard of for so long that what its callers did is not known any more. One that said that
+// it has nothing to do says nothing until it has.
+func IsSilent(d *store.Description, w store.Worker) bool {
+	return d.Now.Sub(w.Seen) > silentAfter && !w.Load.IsIdle()
+}
 
 // A Holdup is what holds back some accounts, or tokens, by one cause.
 type Holdup struct {

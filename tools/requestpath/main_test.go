@@ -14,7 +14,7 @@ var bounds = []bound{
 	{406, 249, 62, 1}, // a GET whose response has limit headers
 	{131, 106, 31, 0}, // a GET on a MemoryStore
 	{132, 114, 30, 1}, // a GET by one of three tokens
-	{760, 382, 84, 5}, // a 429 and its retry
+	{770, 388, 85, 5}, // a 429 and its retry
 	{261, 176, 40, 3}, // a cancelled wait
 }
 
