@@ -29,7 +29,8 @@ and quarantines with their causes; and the processes that share each budget.
   ration status instagram -watch`,
 		Flags: []cli.Flag{redisFlag(), jsonFlag(),
 			&cli.BoolFlag{Name: "all", Usage: fmt.Sprintf("list all accounts, and not only the %d that are used most", mostAccounts)},
-			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"}},
+			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"},
+			&cli.BoolFlag{Name: "lines", Usage: "with -watch: a line a second of each budget, to scroll and to pipe"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if _, err := budgetArg(c); err != nil {
 				return err
@@ -39,7 +40,12 @@ and quarantines with their causes; and the processes that share each budget.
 				return err
 			}
 			defer client.Close()
-			if !c.Bool("watch") {
+			switch {
+			case c.Bool("lines") && !c.Bool("watch"):
+				return usagef("-lines needs -watch: ration status -watch -lines")
+			case c.Bool("lines"):
+				return watchLines(ctx, c, kept)
+			case !c.Bool("watch"):
 				return showStatus(ctx, c, kept, c.Root().Writer)
 			}
 			return watchStatus(ctx, c, kept)
@@ -47,7 +53,40 @@ and quarantines with their causes; and the processes that share each budget.
 	}
 }
 
-const watchEvery = 2 * time.Second
+const (
+	watchEvery = 2 * time.Second
+	linesEvery = time.Second
+	// headEvery is after how many lines their head is printed again.
+	headEvery = 20
+)
+
+// watchLines prints a line of each budget every second, until somebody has seen enough.
+func watchLines(ctx context.Context, c *cli.Command, kept *ration.RedisStore) error {
+	ticker := time.NewTicker(linesEvery)
+	defer ticker.Stop()
+	out, printed := c.Root().Writer, 0
+	for {
+		all, err := budgetsToShow(ctx, c, kept)
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintln(out, time.Now().Format(time.TimeOnly)+" ration: "+err.Error())
+		}
+		if err == nil && len(all) == 0 {
+			fmt.Fprintln(out, time.Now().Format(time.TimeOnly)+" no budget was booked in this Redis within a day")
+		}
+		for _, d := range all {
+			if printed%headEvery == 0 {
+				fmt.Fprintln(out, view.LineHead)
+			}
+			printed++
+			fmt.Fprintln(out, time.Now().Format(time.TimeOnly)+" "+view.Line(&d))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
 
 // watchStatus shows the status until somebody has seen enough. A store that does not answer is asked
 // again.
@@ -74,18 +113,9 @@ func watchStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore) e
 
 // showStatus writes the status. It has colours if the command's own output has.
 func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, out io.Writer) error {
-	var all []store.Description
-	if name := c.Args().First(); name != "" {
-		d, err := describe(ctx, kept, name)
-		if err != nil {
-			return err
-		}
-		all = append(all, d)
-	} else {
-		var err error
-		if all, err = describeAll(ctx, kept, ""); err != nil {
-			return err
-		}
+	all, err := budgetsToShow(ctx, c, kept)
+	if err != nil {
+		return err
 	}
 	if c.Bool("json") {
 		views := []view.Budget{}
@@ -106,6 +136,19 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		printBudget(out, &d, c.Bool("all"), colours(c.Root().Writer))
 	}
 	return nil
+}
+
+// budgetsToShow returns the budget that the command names, or all.
+func budgetsToShow(ctx context.Context, c *cli.Command, kept *ration.RedisStore) ([]store.Description, error) {
+	name := c.Args().First()
+	if name == "" {
+		return describeAll(ctx, kept, "")
+	}
+	d, err := describe(ctx, kept, name)
+	if err != nil {
+		return nil, err
+	}
+	return []store.Description{d}, nil
 }
 
 // mostAccounts is how many accounts the status lists, the worst first, unless it is told to list all.
