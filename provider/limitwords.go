@@ -26,11 +26,15 @@ var limitPhrases = strings.Split("rate limit|rate-limit|ratelimit|rate_limit|too
 	"frequency is too high|access frequency|too frequent|access limit|run over your|number of daily requests|number of times the|flow control|requests per|calls per|queries per|requests exceed|rate exceeded|request rate|slow down|being rate|rate threshold|over qps|over rate|budget exhausted|out of call volume|"+
 	"zu viele anfragen|trop de requ|límite de peticiones|límite de solicitudes|demasiadas solicitudes|demasiadas peticiones|muitas solicita|muitas requisi|limite de requisi|"+
 	"excedido o número|consumo indevido|troppe richieste|przekroczono limit|çok fazla istek|слишком много запрос|превышен лимит|превышено количество|суточный лимит|лимит запрос|лимит по запрос|"+
+	"limit erreicht|kontingent|zu häufig|limite atteinte|limite dépassé|trop de tentatives|trop souvent|nombre maximal de|limite diario|límite diario|límite de uso|demasiados intentos|"+
+	"demasiadas llamadas|demasiadas consultas|superado el límite|excedido el límite|limite diário|limite excedido|limite atingido|excesso de requisi|muitas tentativas|limite raggiunto|superato il limite|"+
+	"zbyt wiele|zbyt często|przekroczony limit|limit aşıldı|çok sık|слишком часто|лимит исчерпан|исчерпан лимит|terlalu banyak permintaan|quá nhiều yêu cầu|vượt quá|"+
+	"达到上限|已达上限|超限|太频繁|太快|超出频率|访问受限|流量控制|上限に達|制限に達|回数制限|アクセスが集中|한도를 초과|한도 초과|횟수 제한|너무 많은 요청|"+
 	"过于频繁|请求频率|频率限制|频率超限|请求次数|调用次数|请求量|访问次数|最多访问|超过限制|超出限制|配额|限流|リクエストが多|レート制限|リクエスト数|アクセス制限|요청이 너무|요청 한도|거래건수를 초과|호출 횟수", "|")
 
 // limitEnds is a sentence of a limit and of its end, or of the end of a limit.
-var limitEnds = regexp.MustCompile(`\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b[^.\n]{0,60}\b(?:exceed(?:ed|s|ing)?|reached|exhausted|depleted|used up|hit|spent|over)\b|` +
-	`\b(?:exceed(?:ed|s|ing)?|reached|exhausted|hit|over|out of|used up|run out of|used all)\b[^.\n]{0,60}\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b|` +
+var limitEnds = regexp.MustCompile(`\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b[^.\n]{0,60}\b(?:exceed(?:ed|s|ing)?|reach(?:ed)?|exhausted|depleted|used up|hit|spent|over)\b|` +
+	`\b(?:exceed(?:ed|s|ing)?|reach(?:ed)?|exhausted|hit|over|out of|used up|run out of|used all)\b[^.\n]{0,60}\b(?:limits?|quotas?|cap|usage|allowance|volume|rates?|requests|calls|queries|credits|points)\b|` +
 	`(?:quota|limite|límite|cuota|kontingent|лимит|kota)[^.\n]{0,60}(?:dépass|atteint|excedid|superad|alcanzad|atingid|überschritten|erreicht|ausgeschöpft|превышен|исчерпан|aşıl|przekroczon)|` +
 	`(?:dépassé|excedido|superado|alcanzado|atingido|przekroczono|превышен)[^.\n]{0,60}(?:quota|limite|límite|cuota|limit|лимит)`)
 
@@ -130,6 +134,13 @@ func failsForLimit(r *Response) bool {
 	if isItem(r.json) {
 		return false
 	}
+	if len(r.json.Members) <= 2 { // {"message": "Too Many Attempts."}, and no word of what was asked for
+		for _, path := range [...]string{"message", "msg", "detail"} {
+			if said := text(path); len(said) <= 160 && refusal.MatchString(said) {
+				return true
+			}
+		}
+	}
 	said := failureTexts(nil, r.json, saysFailure(r.json), 0)
 	for _, one := range said {
 		if containsLimit(one) || containsAny(strings.ReplaceAll(one, " ", "_"), limitCodes) || limitEnds.MatchString(one) && !otherLimits.MatchString(one) {
@@ -138,6 +149,10 @@ func failsForLimit(r *Response) bool {
 	}
 	return len(said) > 0 && r.waitFields()[0].wait > 0
 }
+
+// refusal finds a sentence that nothing but a refusal has.
+var refusal = regexp.MustCompile(`\btoo many (?:requests|attempts|calls|queries)\b|\b(?:was|been|being) (?:throttled|rate.limited)\b|\blimit (?:was |is |has been )?(?:exceeded|reached)\b|` +
+	`\bquota (?:was |is |has been )?(?:exceeded|reached|exhausted)\b|(?:太|过于)频繁|超限|达到上限`)
 
 // envelope finds the names of fields that a failure has beside what it says.
 var envelope = regexp.MustCompile(`(?i)code|status|message|msg|err|fault|exception|success|^ok$|request|trace|time|date|path|host|type|name|title|detail|desc|info|note|reason|text|result|` +
@@ -167,14 +182,14 @@ func failureTexts(texts []string, v jsonprefix.Value, failed bool, depth int) []
 		return texts
 	}
 	beside := slices.ContainsFunc(v.Members, func(m jsonprefix.Member) bool {
-		return isFailureName(m.Name) && m.Value.Text != "" && !slices.Contains(successes, strings.ToLower(m.Value.Text)) && m.Value.Text != "false"
+		return isFailureName(m.Name) && m.Value.Text != "" && !slices.Contains(noFailures, strings.ToLower(m.Value.Text))
 	})
 	for _, member := range v.Members {
 		below := failed || beside || isFailureName(member.Name)
 		switch name := strings.ToLower(member.Name); {
 		case len(member.Value.Members) > 0 && (name == "data" || name == "results" || name == "items" || name == "result"):
 			continue // what was asked for
-		case depth > 0 && name == "info": // which explains the code beside it
+		case depth > 0 && name == "info" && hasCodeInWords(v): // which explains the code beside it
 			continue
 		}
 		switch kind := member.Value.Kind; {
@@ -196,6 +211,17 @@ func failureTexts(texts []string, v jsonprefix.Value, failed bool, depth int) []
 		}
 	}
 	return texts
+}
+
+// noFailures are values of fields of failures that say that there was none.
+var noFailures = []string{"0", "false", "ok", "none", "no", "success"}
+
+// hasCodeInWords reports whether an object has a code that is a word.
+func hasCodeInWords(v jsonprefix.Value) bool {
+	return slices.ContainsFunc(v.Members, func(m jsonprefix.Member) bool {
+		_, isNumber := header.Number(m.Value.Text)
+		return strings.EqualFold(m.Name, "code") && m.Value.Text != "" && !isNumber
+	})
 }
 
 // successes are the values of codes that say that a request did not fail.

@@ -189,7 +189,10 @@ func TestWordsOutrankTheStatus(t *testing.T) {
 		// Results that speak of limits.
 		{200, asJSON, `{"title":"How we throttle","body":"A rate limit exceeded error is a 429: too many requests."}`, ""},
 		{200, asJSON, `{"data":{"comment":"rate limit exceeded, try again in 5 minutes"},"errors":[]}`, ""},
-		{200, asJSON, `{"status":"ok","message":"rate limit exceeded is what they said"}`, ""},
+		{200, asJSON, `{"id":7,"status":"ok","message":"rate limit exceeded is what they said"}`, ""},
+		{200, asJSON, `{"message":"Welcome. The rate limit is 100 requests per hour.","version":"2"}`, ""},
+		{200, asJSON, `{"message":"Too Many Attempts."}`, provider.ReasonQuota},
+		{200, asJSON, `{"sid":"a","to":"b","from":"c","body":"d","status":"failed","error_message":"Rate limit exceeded for Channel"}`, ""},
 		{200, asJSON, `{"data":[{"error":"too many requests"}]}`, ""},
 		{200, html, "<html><head><title>Rate limits</title></head><body>rate limit exceeded</body></html>", ""},
 		{200, text, "rate limit exceeded: " + strings.Repeat("a long text about it ", 20), ""},
