@@ -134,12 +134,8 @@ func failsForLimit(r *Response) bool {
 	if isItem(r.json) {
 		return false
 	}
-	if len(r.json.Members) <= 2 { // {"message": "Too Many Attempts."}, and no word of what was asked for
-		for _, path := range [...]string{"message", "msg", "detail"} {
-			if said := text(path); len(said) <= 160 && refusal.MatchString(said) {
-				return true
-			}
-		}
+	if said := loneSentence(r.json); len(said) <= 160 && refusal.MatchString(said) {
+		return true
 	}
 	said := failureTexts(nil, r.json, saysFailure(r.json), 0)
 	for _, one := range said {
@@ -148,6 +144,21 @@ func failsForLimit(r *Response) bool {
 		}
 	}
 	return len(said) > 0 && r.waitFields()[0].wait > 0
+}
+
+// loneSentence returns the sentence of an object that has nothing but it and perhaps a code, as {"message": "Too Many Attempts."} has; in
+// lower case.
+func loneSentence(v jsonprefix.Value) (said string) {
+	for _, member := range v.Members {
+		switch strings.ToLower(member.Name) {
+		case "message", "msg", "detail":
+			said = strings.ToLower(member.Value.Text)
+		case "code", "status":
+		default:
+			return ""
+		}
+	}
+	return said
 }
 
 // refusal finds a sentence that nothing but a refusal has.
