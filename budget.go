@@ -121,7 +121,8 @@ type Budget struct {
 	inFlight atomic.Int64 // attempts that have no response yet
 	rates    rates.Rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
-	once     told     // the hosts of HostNotNamed, and the refusals of LimitUnclear
+	once     told     // the hosts of HostNotNamed
+	unread   told     // the refusals of LimitUnclear
 }
 
 const defaultRetryStoreFor = 30 * time.Second

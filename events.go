@@ -68,8 +68,8 @@ const (
 	// a learned limit is raised for a call that finds out whether it is still true.
 	LimitLearned
 	// LimitUnclear: responses announce Count units in a window whose length they do not tell, and another
-	// number than the only limit has. Nothing changes: the program has to say which is right. Or, with a Cause: a refusal was not
-	// understood. Cause is [provider.Feedback.Unread], quoted: what in it looks like a limit or a wait. It comes once for each shape.
+	// number than the only limit has. Nothing changes: the program has to say which is right. Or, with a Cause: what a response says of
+	// a limit was not understood. Cause is [provider.Feedback.Unread], quoted: what in it looks like a limit or a wait. It comes once for each shape.
 	LimitUnclear
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
@@ -153,7 +153,7 @@ func (e Event) text() string {
 		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
 	case LimitUnclear:
 		if e.Cause != "" {
-			return fmt.Sprintf("account %s: a refusal was not understood, and how long to wait is found by trying; "+
+			return fmt.Sprintf("account %s: what a response says of a limit was not understood: a refusal's wait is found by trying, and what is no refusal goes to the caller; "+
 				"\"ration explain\" reads this line, and a Provider can be told what it means: %s", e.Account, e.Cause)
 		}
 		return fmt.Sprintf("account %s: responses announce %d in a window whose length they do not tell, and %s is used: "+

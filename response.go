@@ -55,7 +55,7 @@ func noteUnread(resp *http.Response, f *provider.Feedback, grant Grant) {
 		}
 		return c
 	}, f.Unread)
-	if b := grant.budget; b.once.isNews(shape) {
+	if b := grant.budget; b.unread.isNews(shape) {
 		b.tell(Event{Kind: LimitUnclear, Account: grant.account.ID, Cause: strconv.Quote(said)})
 	}
 }

@@ -185,7 +185,7 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 		t = b.tracesOf(requestOptionsOf(ctx))
 	} else {
 		at := time.Now().Unix() // as rates.Rates.Second does
-		s := &b.rates.Seconds[at%rates.Seconds]
+		s := &b.rates.Seconds[uint64(at)%rates.Seconds]
 		if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
 			s.Slots.Store(0)
 			s.Refused.Store(0)

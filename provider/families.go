@@ -72,7 +72,7 @@ var partWords = []struct {
 var limitNouns = []string{"limit", "limits", "quota", "quotas", "throttle", "rl"}
 
 // unitWords stand in place of the words for a limit, or in the name of a window. The value is the unit; empty: requests.
-var unitWords = map[string]string{"requests": "", "request": "", "calls": "", "call": "", "queries": "", "hits": "", "credits": "credits", "credit": "credits",
+var unitWords = map[string]string{"requests": "", "request": "", "calls": "", "call": "", "queries": "", "credits": "credits", "credit": "credits",
 	"points": "points", "tokens": "tokens", "units": "units"}
 
 // otherUnits are how the names of windows begin that count something else than requests.
@@ -119,6 +119,9 @@ type headerName struct {
 
 // parseHeaderName reads the name of a header, and reports whether it speaks of a limit.
 func parseHeaderName(name string) (n headerName, speaks bool) {
+	if len(name) > longestName {
+		return n, false
+	}
 	var buffer [16]word
 	words, lower := buffer[:0], strings.ToLower(name)
 	for begins := 0; begins <= len(lower) && len(words) < len(buffer); {
@@ -132,8 +135,11 @@ func parseHeaderName(name string) (n headerName, speaks bool) {
 	if words[0].text == "x" {
 		words = words[1:]
 	}
+	if len(words) == 0 {
+		return n, false
+	}
 	from, behind := n.findLimit(words)
-	if behind == 0 || n.weak && strings.Contains(lower, "pag") { // of a page
+	if behind == 0 || n.weak && notOfCalls.MatchString(lower) {
 		return n, false
 	}
 	n.stem = lower[:words[behind-1].end]
@@ -149,6 +155,12 @@ func parseHeaderName(name string) (n headerName, speaks bool) {
 	n.window = strings.Trim(joined, "-")
 	return n, true
 }
+
+// longestName is how long the name of a header is that is read, in bytes.
+const longestName = 100
+
+// notOfCalls finds names of limits of pages and of what is stored.
+var notOfCalls = regexp.MustCompile(`pag|hits|result|item|record|list|storage|disk|upload|memory|size`)
 
 // partOf returns the part that words speak of, and the other words. There is "-" between the words and around them.
 func partOf(words string) (p part, others string) {
@@ -329,7 +341,10 @@ func namedWindows(windows []Window, r *Response, all []family, named, mayBeOverd
 		before := len(windows)
 		windows = f.headers.read(windows, r, mayBeOverdrawn)
 		for i := before; i < len(windows); i++ {
-			if w := &windows[i]; f.prefixed && w.Reset.Known && !w.Length.Known && w.Reset.Value > longestPlainReset {
+			w := &windows[i]
+			value, _ := r.single(w.ResetBy)
+			n, isNumber := header.Number(value)
+			if f.prefixed && w.Reset.Known && !w.Length.Known && w.Reset.Value > longestPlainReset && isNumber && n < 1e9 {
 				w.Reset, w.ResetBy = Optional[time.Duration]{}, "" // it may be in milliseconds
 			}
 		}

@@ -71,6 +71,9 @@ func (form ResetForm) read(value string, now time.Time) (left time.Duration, kno
 // NeedsReading reports whether a response may say something about quotas: by its status, by its header, or by a body that is short and of a
 // type in which errors are sent. It is much cheaper than [Provider.ReadResponse]: most successful responses say nothing, and need not be read.
 func (p *Provider) NeedsReading(resp *http.Response) bool {
+	if p == nil {
+		p = new(Provider)
+	}
 	if resp.StatusCode >= 400 || p.ReadSuccessBody || p.MentionsLimits(resp.Header) {
 		return true
 	}
@@ -161,7 +164,7 @@ func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool)
 			limit = header.Count{Value: c.Of, Known: true}
 		}
 	}
-	if limit.Of > 0 && !used.Known { // 32/40 of a header that is named after the limit is what was used
+	if limit.Of > 0 && limit.Value <= limit.Of && !used.Known && !remaining.Known { // 32/40 of a header that is named after the limit is what was used
 		used.Value, used.Known, limit.Value = limit.Value, true, limit.Of
 	}
 	if value, by := r.single(f.Ratio); value != "" {

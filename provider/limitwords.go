@@ -20,9 +20,9 @@ const allText = "@text"
 // limitPhrases name a limit of calls.
 var limitPhrases = strings.Split("rate limit|rate-limit|ratelimit|rate_limit|too many requests|too many calls|too many queries|too many api|too many attempts|throttl|"+
 	"request limit|requests limit|call limit|calls limit|api limit|usage limit|usage cap|query limit|frequency limit|limit exceeded|limit reached|limit has been|limit is exceeded|"+
-	"limit was exceeded|hourly limit|daily limit|monthly limit|quota exceeded|quota has been|quota is|quota will be|quota limit|quota reached|quota exhausted|over quota|out of quota|"+
+	"limit was exceeded|hourly limit|daily limit|monthly limit|quota exceeded|quota has been|quota is exce|quota is exh|quota is used|quota is spent|quota will be|quota limit|quota reached|quota exhausted|over quota|out of quota|"+
 	"exceeds your quota|exceeded quota|exceeded the quota|exceeded your quota|exceeded your current quota|exceeded your daily|exceeded your monthly|exceeded your hourly|"+
-	"exceeded the daily|exceeded the maximum number of|exceeded the number of|exceeded the limit of|maximum number of requests|number of requests|number of api calls|"+
+	"exceeded the daily|exceeded the number of allowed|exceeded the limit of|maximum number of requests|maximum number of calls|maximum number of api|maximum number of queries|maximum number of allowed|maximum number of attempts|number of requests|number of api calls|"+
 	"frequency is too high|access frequency|too frequent|access limit|run over your|number of daily requests|number of times the|flow control|requests per|calls per|queries per|requests exceed|rate exceeded|request rate|slow down|being rate|rate threshold|over qps|over rate|budget exhausted|out of call volume|"+
 	"zu viele anfragen|trop de requ|límite de peticiones|límite de solicitudes|demasiadas solicitudes|demasiadas peticiones|muitas solicita|muitas requisi|limite de requisi|"+
 	"excedido o número|consumo indevido|troppe richieste|przekroczono limit|çok fazla istek|слишком много запрос|превышен лимит|превышено количество|суточный лимит|лимит запрос|лимит по запрос|"+
@@ -46,11 +46,16 @@ func speaksOfLimit(r *Response) (words bool) {
 	if namesLimit(r) {
 		return true
 	}
-	return slices.ContainsFunc(r.texts(), func(text string) bool { return limitEnds.MatchString(text) && !otherLimits.MatchString(text) })
+	return slices.ContainsFunc(r.texts(), ends)
 }
 
 // namesLimit reports whether a body names a limit of calls.
-func namesLimit(r *Response) bool { return slices.ContainsFunc(r.texts(), containsLimit) }
+func namesLimit(r *Response) bool {
+	return slices.ContainsFunc(r.texts(), func(text string) bool { return containsLimit(text) && !invalid.MatchString(text) })
+}
+
+// invalid finds sentences about what a caller sent or stores.
+var invalid = regexp.MustCompile(`\b(?:must be|must not|is not an? |not valid|seats?|tags?|members|characters?|bytes|storage|cannot be|can't be|is required|invite)\b`)
 
 func containsLimit(text string) bool {
 	return slices.ContainsFunc(limitPhrases, func(phrase string) bool { return strings.Contains(text, phrase) })
@@ -58,7 +63,7 @@ func containsLimit(text string) bool {
 
 // asksForTime reports whether a body says when to try again.
 func asksForTime(r *Response) bool {
-	if r.waitFields()[0].wait > 0 {
+	if field := r.waitFields()[0]; field.wait > 0 && !isEcho(field.path) {
 		return true
 	}
 	text := r.prose()
@@ -68,6 +73,13 @@ func asksForTime(r *Response) bool {
 		}
 	}
 	return false
+}
+
+// isEcho reports whether a field at a path may be one of what the caller sent: it has another name than those of errors and of envelopes around
+// it, or is a setting.
+func isEcho(path string) bool {
+	top, _, isInside := strings.Cut(path, ".")
+	return isInside && !isFailureName(strings.TrimSuffix(top, "[]")) && !envelope.MatchString(top) || strings.HasSuffix(onlyLetters(path), "interval")
 }
 
 // texts returns what the body says in words, in lower case: the strings of JSON that are no addresses, with spaces for underscores.
@@ -124,12 +136,13 @@ func failsForLimit(r *Response) bool {
 		value, _ := r.Field(path)
 		return strings.ToLower(value)
 	}
-	if said := text("text"); said != "" && len(r.json.Members) == 1 {
-		return len(said) <= 200 && !strings.Contains(said, "://") && containsLimit(said) && !strings.Contains(said, "requests per")
-	}
-	if len(r.Fields("html.*")) > 0 {
+	switch r.parse(); r.form {
+	case formText:
+		said := strings.TrimSpace(text("text"))
+		return len(said) <= 200 && strings.Count(said, "\n") < 2 && !strings.Contains(said, "://") && containsLimit(said) && !strings.Contains(said, "requests per")
+	case formPage:
 		heads := text("html.title") + " " + text("html.h1")
-		return containsLimit(heads) && !strings.Contains(heads, "limits") || strings.TrimSpace(heads) == "429"
+		return containsLimit(heads) && !strings.Contains(heads, "limits") && !strings.Contains(heads, "limiting") && !strings.Contains(heads, "how ") || strings.TrimSpace(heads) == "429"
 	}
 	if isItem(r.json) {
 		return false
@@ -137,14 +150,26 @@ func failsForLimit(r *Response) bool {
 	if said := loneSentence(r.json); len(said) <= 160 && refusal.MatchString(said) {
 		return true
 	}
-	said := failureTexts(nil, r.json, saysFailure(r.json), 0)
+	sign := failureSign(r.json)
+	said := failureTexts(nil, r.json, sign > aNumber, 0)
 	for _, one := range said {
-		if containsLimit(one) || containsAny(strings.ReplaceAll(one, " ", "_"), limitCodes) || limitEnds.MatchString(one) && !otherLimits.MatchString(one) {
+		if containsLimit(one) || containsAny(strings.ReplaceAll(one, " ", "_"), limitCodes) || ends(one) {
 			return true
 		}
 	}
+	if len(said) == 0 && sign == aNumber { // which may mean anything
+		return slices.ContainsFunc(failureTexts(nil, r.json, true, 0), func(one string) bool {
+			return refusal.MatchString(one) || ends(one) || containsLimit(one) && hasEnd.MatchString(one)
+		})
+	}
 	return len(said) > 0 && r.waitFields()[0].wait > 0
 }
+
+// ends reports whether a text speaks of the end of a limit of calls.
+func ends(text string) bool { return limitEnds.MatchString(text) && !otherLimits.MatchString(text) }
+
+// hasEnd finds the words for the end of a limit, and those of languages that are not written in ASCII.
+var hasEnd = regexp.MustCompile(`exceed|reach|too |throttl|frequen|slow|exhaust|used up|over|out of|deplet|wait|retry|again|later|[^ -~\s]`)
 
 // loneSentence returns the sentence of an object that has nothing but it and perhaps a code, as {"message": "Too Many Attempts."} has; in
 // lower case.
@@ -182,7 +207,7 @@ func isItem(v jsonprefix.Value) bool {
 }
 
 // failureNames are how the names of fields begin or end that only failures have.
-var failureNames = regexp.MustCompile(`(?i)^(?:err|error|fault|exception|fehler|falha)|(?:error|errors|err|fault|exception|error_?message|error_?msg)s?$`)
+var failureNames = regexp.MustCompile(`(?i)^(?:err|error|fault|exception|fehler|falha)|(?:error|errors|err|exception|error_?message|error_?msg|[^e]fault)s?$`)
 
 // isFailureName reports whether a field's name is of failures.
 func isFailureName(name string) bool { return failureNames.MatchString(name) }
@@ -244,31 +269,45 @@ var failures = []string{"false", "error", "fail", "failed", "failure", "err", "n
 // failing are parts of a status that says that a request failed.
 var failing = regexp.MustCompile(`fail|error|not_processed|denied|reject|exceed`)
 
-// saysFailure reports whether an object says that a request failed: by a flag, a status or a code.
-func saysFailure(v jsonprefix.Value) bool {
+// A sign is what says that a request failed.
+type sign uint8
+
+const (
+	none    sign = iota
+	aNumber      // that is none of those of successes
+	aFlag        // or a word, or the status of an error
+)
+
+// failureSign returns what in an object says that a request failed: a flag, a status or a code.
+func failureSign(v jsonprefix.Value) (found sign) {
 	for _, member := range v.Members {
 		text := strings.ToLower(strings.TrimSpace(member.Value.Text))
 		switch name := onlyLetters(member.Name); name {
 		case "success", "ok", "issuccess", "succeeded", "successful":
 			if text == "false" || text == "0" {
-				return true
+				return aFlag
 			}
 		case "status", "result", "state", "stat", "message", "code", "errcode", "errorcode", "errno", "statuscode", "resultcode", "retcode", "ret", "rtcd", "infocode", "cod",
 			"response", "responsestatus", "httpstatus", "httpcode", "failcode":
-			if len(member.Value.Members) > 0 && name != "response" && name != "result" && saysFailure(member.Value) || slices.Contains(failures, text) ||
-				name == "status" && failing.MatchString(text) {
-				return true
+			if len(member.Value.Members) > 0 && name != "response" && name != "result" {
+				found = max(found, failureSign(member.Value))
+				if code := member.Value.All("value"); name == "status" && len(code) == 1 && code[0].Kind == jsonprefix.Number && !slices.Contains(successes, code[0].Text) {
+					found = max(found, aNumber) // GeoNames: {"status": {"message": …, "value": 19}}
+				}
 			}
-			if _, isNumber := header.Number(text); isNumber && name != "message" && name != "result" && !slices.Contains(successes, text) || name == "status" && text == "0" && len(v.Members) > 1 {
-				return true
+			if slices.Contains(failures, text) || name == "status" && failing.MatchString(text) {
+				return aFlag
 			}
-		case "value":
-			if _, isNumber := header.Number(text); isNumber && !slices.Contains(successes, text) && len(v.Members) <= 3 {
-				return true // GeoNames: {"status": {"message": …, "value": 19}}
+			switch n, isNumber := header.Number(text); {
+			case !isNumber || name == "message" || name == "result" || n >= 200 && n < 300:
+			case n >= 400 && n < 600:
+				return aFlag
+			case !slices.Contains(successes, text), name == "status" && text == "0" && len(v.Members) > 1:
+				found = max(found, aNumber)
 			}
 		}
 	}
-	return false
+	return found
 }
 
 // errorHeaders are those in which gateways say why they refuse.

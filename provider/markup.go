@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/xml"
+	"io"
 	"strings"
 
 	"github.com/ration-go/ration/internal/jsonprefix"
@@ -19,7 +20,7 @@ import (
 func parseMarkup(text []byte, isHTML bool) jsonprefix.Value {
 	decoder := xml.NewDecoder(bytes.NewReader(text))
 	decoder.Strict = false
-	decoder.CharsetReader = nil // as it is: what is searched is in ASCII or UTF-8
+	decoder.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil } // what is searched is in ASCII or UTF-8
 	if isHTML {
 		decoder.AutoClose, decoder.Entity = xml.HTMLAutoClose, xml.HTMLEntity
 		return parsePage(decoder)

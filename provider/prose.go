@@ -169,7 +169,7 @@ func (w *Window) inFields(v jsonprefix.Value, depth int, left *int) {
 				continue // of what was done, as a rule
 			}
 			if n := numberInWords(member.Value.Text); n.Known && !limits.Known {
-				if limits = n; words != "-limit-" && words != "-max-" && words != "-total-" {
+				if limits = n; words != "-limit-" && words != "-max-" {
 					names++ // which no other field has
 				}
 			}
@@ -234,7 +234,7 @@ func parseLength(value string, unit time.Duration) Optional[time.Duration] {
 		return Optional[time.Duration]{}
 	}
 	lower := strings.ToLower(value)
-	if rest, is := strings.CutPrefix(lower, "p"); is && strings.ContainsAny(rest, "0123456789") {
+	if rest, is := strings.CutPrefix(lower, "p"); is && rest != "" && (isDigit(rest[0]) || rest[0] == 't') {
 		days, clock, _ := strings.Cut(rest, "t")
 		d, _ := header.Number(strings.TrimSuffix(days, "d"))
 		if in, err := time.ParseDuration(clock); err == nil || days != "" && clock == "" {

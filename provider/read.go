@@ -98,7 +98,7 @@ func (p *Provider) Read(r Response) Feedback {
 		p = new(Provider)
 	}
 	var f Feedback
-	rule, by := p.match(&r)
+	rule, by, isOwn := p.match(&r)
 	if rule != nil {
 		f.Reason, f.Scope, f.ReasonBy = rule.Reason, rule.Scope, by
 		f.MinWait, f.MaxWait = rule.MinWait, rule.MaxWait
@@ -120,7 +120,7 @@ func (p *Provider) Read(r Response) Feedback {
 			}
 		}
 	}
-	f.refuseIfExhausted(&r)
+	f.refuseIfExhausted(&r, isOwn)
 	f.lengthInWords(&r)
 	if p.Adjust != nil {
 		p.Adjust(&r, &f)
@@ -151,10 +151,12 @@ func (f *Feedback) lengthInWords(r *Response) {
 	}
 }
 
-// refuseIfExhausted takes a 403 that says nothing for a refusal if a window is exhausted:
-// the IETF's drafts leave the status to the server. A 402 with no words is of a quota too if that resets, and so is a 503 of a window that is exhausted, and that does not ask for
-// another wait, is of a quota too.
-func (f *Feedback) refuseIfExhausted(r *Response) {
+// refuseIfExhausted takes a 403 that says nothing for a refusal if a window is exhausted: the IETF's drafts leave the status to the server. So
+// are a 402 and a 503, whatever they ask for, if no words say otherwise and the window resets. The provider's own rules go before that.
+func (f *Feedback) refuseIfExhausted(r *Response, isOwn bool) {
+	if isOwn {
+		return
+	}
 	says := f.Reason != ""
 	switch r.Status {
 	case 402:

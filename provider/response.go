@@ -29,6 +29,7 @@ type Response struct {
 	Arrived time.Time
 
 	json   jsonprefix.Value
+	form   form // that the body has
 	parsed bool
 	text   string
 	lower  bool     // text is known
@@ -37,6 +38,16 @@ type Response struct {
 	said     []string // what texts returns
 	hasTexts bool
 }
+
+// A form is what a body is: of what is no JSON the members of json are made up.
+type form uint8
+
+const (
+	formJSON form = iota
+	formXML
+	formPage // for people
+	formText
+)
 
 // fields are the values at some paths of a body.
 type fields struct {
@@ -102,12 +113,17 @@ func (r *Response) parse() {
 		return
 	}
 	r.parsed = true
-	if begins := bytes.TrimSpace(r.Body[:min(len(r.Body), header.MaxText)]); bytes.HasPrefix(begins, []byte("<")) {
-		r.json = parseMarkup(begins, r.isHTML())
-	} else if len(begins) == 0 {
-		return
-	} else if r.json = jsonprefix.Parse(r.Body); r.json.Kind == jsonprefix.None || r.json.Kind == jsonprefix.String {
-		r.json = parseText(begins)
+	body := bytes.TrimPrefix(r.Body, []byte("\xef\xbb\xbf")) // a byte order mark
+	switch begins := bytes.TrimSpace(body[:min(len(body), header.MaxText)]); {
+	case bytes.HasPrefix(begins, []byte("<")):
+		r.json, r.form = parseMarkup(begins, r.isHTML()), formXML
+		if r.isHTML() {
+			r.form = formPage
+		}
+	case len(begins) > 0:
+		if r.json = jsonprefix.Parse(body); r.json.Kind != jsonprefix.Object && r.json.Kind != jsonprefix.Array {
+			r.json, r.form = parseText(begins), formText
+		}
 	}
 }
 

@@ -163,9 +163,9 @@ func matchesAny(choices string, such func(choice string) bool) bool {
 
 // match returns the first rule that matches a response, and the part that it matches; nil
 // if there is none.
-func (p *Provider) match(r *Response) (rule *MatchRule, by string) {
+func (p *Provider) match(r *Response) (rule *MatchRule, by string, isOwn bool) {
 	r.parse()
-	for _, rules := range [...][]MatchRule{p.Rules, usualRules} {
+	for at, rules := range [...][]MatchRule{p.Rules, usualRules} {
 		for i := range rules {
 			m := &rules[i]
 			if m.Status != nil && !slices.Contains(m.Status, r.Status) || m.Field != "" && len(r.json.Members) == 0 ||
@@ -173,9 +173,9 @@ func (p *Provider) match(r *Response) (rule *MatchRule, by string) {
 				continue // as most rules, for most responses
 			}
 			if by := m.Match(r); by != "" {
-				return m, by
+				return m, by, at == 0
 			}
 		}
 	}
-	return nil, ""
+	return nil, "", false
 }

@@ -80,12 +80,14 @@ var usualRules = []MatchRule{
 	{Status: []int{430}, says: speaksOfLimit, Reason: ReasonQuota},
 
 	{Status: clientErrors, Field: allText, Contains: noMoneyWords, Reason: ReasonBilling},
+	{Status: []int{401}, Field: allText, Contains: tokenWords, Reason: ReasonDeadToken},
 	{Status: throttlingStatus[:len(throttlingStatus)-2], says: namesLimit, Reason: ReasonQuota},
 	{Status: refusingStatus, says: speaksOfLimit, Reason: ReasonQuota},
 	{Status: []int{503}, says: namesLimit, Reason: ReasonOverload},
 	{Status: []int{400, 403}, Header: errorHeaders, Contains: "over_qps|over_rate|over rate|throttl|rate limit|ratelimit|too many requests|toomanyrequests", Reason: ReasonQuota},
 	{Status: []int{403}, Header: "Retry-After", Reason: ReasonQuota},
-	{Status: []int{401, 403}, Field: allText, Contains: tokenWords, Reason: ReasonDeadToken},
+	{Status: []int{403}, Field: allText, Contains: tokenWords, Reason: ReasonDeadToken},
+	{Status: []int{409, 423}, says: asksForTime, Reason: ReasonLock},
 	{Status: throttlingStatus[:len(throttlingStatus)-2], says: asksForTime, Reason: ReasonQuota},
 	{Status: []int{413}, Header: header.RetryAfterNames + "|" + header.RetryAfterMillisecondsNames, Reason: ReasonOverload}, // RFC 9110, 15.5.14
 	{Status: []int{413}, Reason: ReasonTooLarge},

@@ -115,6 +115,12 @@ func (r *Response) searchWaits(in jsonprefix.Value, path string, depth int, left
 // readWaitField reads a wait in the unit that its field's name has.
 func readWaitField(path, value string, now time.Time) (wait time.Duration, known bool) {
 	switch lower := strings.ToLower(path); {
+	case strings.HasSuffix(lower, "minutes"), strings.HasSuffix(lower, "hours"):
+		n, isNumber := header.Number(value)
+		if isNumber && n >= 0 {
+			return header.Seconds(n * periodSeconds(lower[strings.LastIndexAny(lower, "mh"):])), true
+		}
+		wait, known = header.Reset(value, now)
 	case strings.HasSuffix(lower, "ms"), strings.HasSuffix(lower, "milliseconds"), strings.HasSuffix(lower, "millis"), lower == "msbeforenext":
 		wait, known = header.ResetMilliseconds(value, now)
 	default:
@@ -134,18 +140,28 @@ func waitInHeaders(r *Response) (wait time.Duration, by string) {
 	for i := range waitNames {
 		for name := range r.Header {
 			names := waitNames[i]
-			if _, speaks := parseHeaderName(name); i == 1 && speaks || strings.EqualFold(name, "Retry-After") {
+			if _, speaks := parseHeaderName(name); i == 1 && speaks || strings.EqualFold(name, "Retry-After") || len(name) > longestName {
 				continue // it is the window's, which may have something left; or it was read before, and says nothing
 			}
 			letters := onlyLetters(name)
 			if at := strings.Index(letters, "retryafter"); at >= 0 && i == 0 {
-				letters = letters[at:] // and what it is of
-				names = map[string]bool{letters: true}
+				letters = letters[at:]
+				if strings.HasSuffix(letters, "count") || strings.HasSuffix(letters, "attempts") || strings.HasSuffix(letters, "limit") {
+					continue
+				}
+			} else {
+				rest, found := name, false
+				for more := true; more && !found; { // whatever words stand before
+					if letters = onlyLetters(rest); names[letters] {
+						found = true
+					}
+					_, rest, more = strings.Cut(rest, "-")
+				}
+				if !found {
+					continue
+				}
 			}
-			for len(letters) > 0 && !names[letters] {
-				letters = letters[1:] // whatever stands before the words
-			}
-			if letters == "" || isBeta(strings.ToLower(name), "") {
+			if isBeta(strings.ToLower(name), "") {
 				continue
 			}
 			value, _ := r.single(name)
@@ -189,6 +205,9 @@ var ratesBefore = regexp.MustCompile(`(?:(?:per|/|every|each|last|past|previous|
 
 // ratesBehind are what stands behind the time of a limit, or one that has passed.
 var ratesBehind = regexp.MustCompile(`^[ -]*(?:window|interval|period|ago|limit|quota|rolling|sliding|time ?frame)`)
+
+// otherTimes are of something else than of a limit.
+var otherTimes = regexp.MustCompile(`\b(?:trial|session|subscription|password|cookie|certificate|access token|refresh token)\b`)
 
 // articles are the words for one.
 const articles = "an?|one|the next|next|una?|une|uma?|eine[nrm]?|siguiente|próxim[oa]"
@@ -283,10 +302,15 @@ type span struct {
 // spansIn returns the spans of a text in lower case, with "1 hour and 5 minutes" as one.
 func spansIn(text string) (all []span) {
 	smallest := 0.0 // unit of the last span
-	for _, at := range spans().FindAllStringSubmatchIndex(text, 64) {
+	found := spans().FindAllStringSubmatchIndex(text, 64)
+	before := 0 // where the last span ended
+	for i, at := range found {
 		number, unit := text[at[2]:at[3]], text[at[4]:at[5]]
 		if isLetter(text[at[5]:]) && isLatin(unit) {
 			continue // the beginning of another word
+		}
+		if at[0] > 0 && isWordByte(text[at[0]-1]) && at[0] != before || isLatin(unit) && at[5] < len(text) && isDigit(text[at[5]]) && (i+1 == len(found) || found[i+1][0] != at[5]) {
+			continue // a part of one, such as 7d41a9
 		}
 		n, known := header.Number(strings.Replace(number, ",", ".", 1))
 		if !known {
@@ -300,10 +324,15 @@ func spansIn(text string) (all []span) {
 		} else if one.seconds > 0 {
 			all = append(all, one)
 		}
-		smallest = unitSeconds()[unit]
+		smallest, before = unitSeconds()[unit], at[1]
 	}
 	return all
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isWordByte reports whether a byte is of a word in ASCII, in lower case.
+func isWordByte(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_' }
 
 // isLetter reports whether a text begins with a letter of an alphabet.
 func isLetter(text string) bool {
@@ -327,7 +356,7 @@ func asksToWait(text string, begins, ends int) bool {
 	if i := strings.IndexAny(behind, ".\n"); i >= 0 {
 		behind = behind[:i]
 	}
-	if ratesBefore.MatchString(before) || ratesBehind.MatchString(behind) {
+	if ratesBefore.MatchString(before) || ratesBehind.MatchString(behind) || otherTimes.MatchString(before+" "+behind) {
 		return false
 	}
 	isTrigger := func(in string) bool {

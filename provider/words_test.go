@@ -250,7 +250,7 @@ func TestRulesOfSuccesses(t *testing.T) {
 // What looks like a limit or a wait and is not understood is kept, without what may be a secret.
 func TestUnread(t *testing.T) {
 	f := read(429, "X-Foo-Resets: soon 14628\nX-Quota-Owner: ana@example.com\nX-Limit-Key: Ab1cD2eF3gH4iJ5k\nServer: nginx 1.2", `{"error":{"wait_units":"17 blips","id":5,"hint":"try again when 17 blips are over"},"key":"Ab1cD2eF3gH4iJ5k"}`)
-	require.Equal(t, "HTTP/1.1 429 Too Many Requests\r\nX-Foo-Resets: soon 14628\r\nX-Limit-Key: …\r\nX-Quota-Owner: …\r\nContent-Type: application/json\r\n\r\n"+
+	require.Equal(t, "HTTP/1.1 429 Too Many Requests\r\nX-Foo-Resets: soon 14628\r\nX-Quota-Owner: …\r\nContent-Type: application/json\r\n\r\n"+
 		`{"error":{"hint":"try again when 17 blips are over","wait_units":"17 blips"}}`, f.Unread)
 	for _, understood := range []provider.Feedback{
 		read(429, "", ""), read(429, "Retry-After: 5\nX-Foo-Resets: soon", ""), read(200, "X-Foo-Resets: soon", ""), read(500, "X-Foo-Resets: soon", ""),
@@ -259,4 +259,78 @@ func TestUnread(t *testing.T) {
 	} {
 		require.Empty(t, understood.Unread)
 	}
+}
+
+// What an API sends of its own, and errors of a caller, are no refusals, though words of limits stand in them.
+func TestNoRefusals(t *testing.T) {
+	for _, body := range []string{
+		`{"name":"rate_limit","type":"integer","default":60}`, `{"default":"hourly limit"}`, `{"id":7,"status":2,"name":"default","description":"Daily limit for partners"}`,
+		`{"statusCode":202,"message":"Queued. You may send 60 requests per minute"}`, `{"code":"DL","name":"daily limit","value":500}`,
+		`{"status":3,"name":"nightly sync","retryDelay":30}`, `{"text":"Slow down, Terry"}`, `{"html":{"title":"How we rate limit"}}`,
+		`<html><title>Rate limiting</title></html>`, "User-agent: *\n# please slow down\nCrawl-delay: 10",
+		`{"message":"retry when the rate limit is exceeded","title":"too many requests"}`,
+	} {
+		require.Empty(t, read(200, "", body).Reason, body)
+	}
+	for body, status := range map[string]int{
+		`{"errors":["quota is not a number"]}`: 422, `{"error":"usage limit must be greater than 0"}`: 422, `{"error":"Seat limit reached. Upgrade to invite more"}`: 403,
+		`{"error":"exceeded the maximum number of tags (10)"}`: 400, `{"message":"name can't be blank","job":{"retry_interval":3600}}`: 422,
+		`{"error":"no such job","job":{"retry_after":3600}}`: 409,
+	} {
+		require.False(t, read(status, "", body).Refused, body)
+	}
+	require.Equal(t, provider.ReasonLock, read(423, "", `{"error":"Document is being edited, try again in 10 seconds"}`).Reason)
+	require.Equal(t, provider.ReasonDeadToken, read(401, "", `{"message":"Invalid API key. A free key has a daily limit of 1000"}`).Reason)
+	exhausted := provider.Response{Status: 402, Header: http.Header{"X-Ratelimit-Limit": {"5"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"30"}}, Arrived: noon}
+	own := &provider.Provider{Rules: []provider.MatchRule{{Status: []int{402}, Reason: provider.ReasonBilling}}}
+	require.Equal(t, provider.ReasonBilling, own.Read(exhausted).Reason)
+	require.Equal(t, provider.ReasonQuota, new(provider.Provider).Read(exhausted).Reason)
+}
+
+// Numbers that are parts of words, and times of something else, are no waits and no limits.
+func TestNoWaits(t *testing.T) {
+	for _, body := range []string{
+		`{"message":"Please wait and retry (ref 7d41a9)"}`, `{"message":"Please wait and retry: 0f3e-a12m-77"}`, `{"message":"Too many requests. Your access token expires in 3600 seconds"}`,
+		`{"message":"Too many requests. 30 days left in trial"}`,
+	} {
+		require.Equal(t, provider.Some(time.Duration(0)).Value, read(429, "Content-Type: application/json", body).Wait.Value, body)
+	}
+	for _, head := range []string{
+		"X: 1", "X-Preset: 3600", "X-Retry-After-Count: 3", "X-Hits-Limit: 20\nX-Hits-Remaining: 0", "X-Results-Limit: 5\nX-Results-Remaining: 0",
+		"X-Storage-Limit: 5000\nX-Storage-Used: 5000", "X-RateLimit-" + strings.Repeat("ms", 1<<19) + ": 1", strings.Repeat("a", 1<<20) + ": 1",
+	} {
+		f := read(429, head, "")
+		require.False(t, f.Wait.Known, "%.40s", head)
+		require.Empty(t, f.Windows, "%.40s", head)
+	}
+	require.Equal(t, 5*time.Minute, read(429, "X-Retry-After-Minutes: 5", "").Wait.Value)
+	f := read(200, "X-RateLimit-Limit: 3600/60\nX-RateLimit-Reset: 30", "")
+	require.Equal(t, int64(3600), f.Limit.Value)
+	require.False(t, f.Remaining.Known)
+	f = read(429, "Acme-RateLimit-Limit: 5\nAcme-RateLimit-Remaining: 0\nAcme-RateLimit-Reset: "+noon.Add(2*time.Hour).Format(time.RFC3339), "")
+	require.True(t, f.Windows[0].Reset.Known, "it is no number, and cannot be in milliseconds")
+	require.Equal(t, provider.ReasonQuota, read(403, "", `<?xml version="1.0" encoding="ISO-8859-1"?><error><message>Rate limit exceeded</message></error>`).Reason)
+	require.Equal(t, provider.ReasonQuota, read(403, "", "429 Too Many Requests").Reason)
+}
+
+// No secret is left in what was not read, whatever its shape, and it stays short.
+func TestUnreadHasNoSecrets(t *testing.T) {
+	for _, secret := range []string{
+		"1712345678-AbCdEfGhIjKlMnOp", "sk-secret-1700000000-abcdef9x", "ABCDEFGHIJKLMNOP", "4111111111111111", "2001:db8::1", "10.20.30.40",
+		"alice@example.com", "https://h/p?api_key=abcdefghijkl&cursor=5", "aBcDeFgHiJkL", "abcdefghijklmnopqrstuvwx", "eyJhbGciOi.eyJzdWIi.c2ln",
+	} {
+		f := read(429, "X-Next-Retry-Hint: 5 blips "+secret, `{"limits":{"`+secret+`":{"retry_after_x":30}},"next":"5 `+secret+`","limit_hint":"wait 17 blips `+secret+` until 2026"}`)
+		require.Contains(t, f.Unread, "17 blips")
+		require.NotContains(t, f.Unread, secret)
+	}
+	require.NotContains(t, read(429, "", `{"credit_card":4111111111111111,"wait_hint":"5 blips"}`).Unread, "4111")
+	var head strings.Builder
+	for i := range 5000 {
+		head.WriteString("X-Limit-Of-" + strings.Repeat("a", i%30) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + ": soon 5\n")
+	}
+	f := read(429, head.String(), "")
+	require.NotEmpty(t, f.Unread)
+	require.Less(t, len(f.Unread), 4<<10)
+	require.Empty(t, read(400, "", `{"errors":[{"field":"next_date","message":"must be after 2025-01-01"}]}`).Unread)
+	require.Empty(t, read(403, "Expires: Thu, 26 Mar 2026 12:00:00 GMT\nAccess-Control-Allow-Origin: a1", `{"error":"forbidden"}`).Unread)
 }

@@ -44,6 +44,12 @@ const longestSecret = 8 << 10
 // variable is how a file of environment variables names a secret: GITHUB_TOKEN=…, export TOKEN=….
 var variable = regexp.MustCompile(`^(?:export\s+)?([A-Z][A-Z0-9_]*|[a-z]+_[a-z0-9_]*)\s*=\s*([^=\s].*)$`)
 
+// tokenName finds the names of variables that have tokens.
+var tokenName = regexp.MustCompile(`(?i)token|api_?key|bearer|(?:^|_)pat(?:_|[0-9]|$)`)
+
+// otherSecrets are the names of what stands beside a token in JSON, and is sent to no API.
+var otherSecrets = regexp.MustCompile(`(?i)^(?:refresh_?token|id_?token|scopes?|token_?type|expires?(?:_?(?:in|at))?|client_?id|client_?secret)$`)
+
 // readTokens returns the secrets of a file, each once, in its order: one a line, with or without "Bearer" in front, as NAME=SECRET, in quotes,
 // or with commas between; or as JSON. Its errors name a line and never what is in it.
 func readTokens(name string, data []byte) ([]string, error) {
@@ -56,6 +62,10 @@ func readTokens(name string, data []byte) ([]string, error) {
 	for i, line := range strings.Split(string(data), "\n") {
 		line = strings.TrimSpace(comment.ReplaceAllString(line, ""))
 		if found := variable.FindStringSubmatch(line); found != nil {
+			if !tokenName.MatchString(found[1]) {
+				return nil, badf("-tokens: %s line %d sets %s, which is no token by its name, and would be sent to the API: "+
+					"leave only the tokens in the file, under names with TOKEN or API_KEY in them", name, i+1, found[1])
+			}
 			line = found[2]
 		}
 		for one := range strings.SplitSeq(line, ",") {
@@ -126,6 +136,9 @@ func readJSONTokens(name string, text []byte) ([]string, error) {
 	}
 	value := jsonprefix.Parse(text)
 	for _, member := range value.Members {
+		if otherSecrets.MatchString(member.Name) {
+			continue
+		}
 		if member.Value.Kind == jsonprefix.String {
 			add(member.Value.Text)
 			continue

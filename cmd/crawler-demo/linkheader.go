@@ -18,19 +18,30 @@ var linkParam = regexp.MustCompile(`(?s)^[ \t]*([A-Za-z0-9_*-]+)[ \t]*(?:=[ \t]*
 // error if the word stands there and no such link was read: the crawl would end after a page of many. It reads what RFC 8288 has and what
 // servers send beside it: targets without < and >, relations without quotes, and garbage before a link.
 func nextLink(lines []string) (string, error) {
+	speaks := false
 	for _, line := range lines {
 		for _, one := range splitOutside(line, ',') {
 			target, isNext := parseLink(one)
+			if isNext && hasNoResults.MatchString(one) {
+				return "", nil // Sentry's last page has a next one, which is empty
+			}
 			if isNext {
 				return target, nil
 			}
 		}
+		speaks = speaks || relNext.MatchString(line)
 	}
-	if strings.Contains(strings.ToLower(strings.Join(lines, ",")), "next") {
+	if speaks {
 		return "", errors.New("the header Link speaks of a next page, and none could be read")
 	}
 	return "", nil
 }
+
+// relNext finds a relation "next" in what may be no link.
+var relNext = regexp.MustCompile(`(?i)\brel\s*=\s*["']?[^"',;<]*\bnext\b|^\s*next\b`)
+
+// hasNoResults finds a link's parameter that says that its page is empty.
+var hasNoResults = regexp.MustCompile(`;\s*results\s*=\s*"?false`)
 
 // parseLink reads one link, and reports whether its relation is "next".
 func parseLink(text string) (target string, isNext bool) {
@@ -64,16 +75,18 @@ func parseLink(text string) (target string, isNext bool) {
 
 // splitOutside splits a text at a separator that stands outside of <targets> and "quotes".
 func splitOutside(text string, separator byte) (parts []string) {
-	begins, until := 0, byte(0)
+	begins, until, escaped := 0, byte(0), false
+	lastTarget, lastQuote := strings.LastIndexByte(text, '>'), strings.LastIndexByte(text, '"')
 	for i := range len(text) {
 		switch c := text[i]; {
 		case until != 0:
-			if c == until && !(c == '"' && text[i-1] == '\\') {
+			if c == until && !escaped {
 				until = 0
 			}
-		case c == '<' && strings.IndexByte(text[i:], '>') > 0:
+			escaped = until == '"' && c == '\\' && !escaped
+		case c == '<' && lastTarget > i:
 			until = '>'
-		case c == '"' && strings.IndexByte(text[i+1:], '"') >= 0:
+		case c == '"' && lastQuote > i:
 			until = '"'
 		case c == separator:
 			parts, begins = append(parts, text[begins:i]), i+1

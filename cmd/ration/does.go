@@ -60,9 +60,9 @@ func (c *consequence) words() string {
 		if d.Told {
 			return fmt.Sprintf("the request alone rests for %s, and is tried again", shortly(d.Length))
 		}
-		return "the request alone rests for 1s, and twice as long each time it is tried again"
+		return fmt.Sprintf("the request alone rests for %s, and twice as long each time it is tried again", shortly(max(cooldown.First, d.Length)))
 	case cooldown.Fails:
-		return "the request rests for 1s, and twice as long each time it is tried again, if it may be sent twice"
+		return fmt.Sprintf("the request rests for %s, and twice as long each time it is tried again, if it may be sent twice", shortly(max(cooldown.First, d.Length)))
 	case cooldown.Asks:
 		return fmt.Sprintf("%s rests for %s", c.what, shortly(d.Length))
 	case cooldown.Spends:

@@ -17,7 +17,8 @@ type Count struct {
 	Policies []ratelimitfield.Item // the members of the list behind the first
 }
 
-// ParseCount reads "100", "57.0", "100;w=21600" and "10, 10;w=1, 50;w=60", "1,000", "100/1m", "100 per minute" and "59/60".
+// ParseCount reads "100", "57.0", "100;w=21600" and "10, 10;w=1, 50;w=60", "100/1m", "100 per minute" and "59/60". Of "1,000"
+// nobody knows whether it is one number or two.
 func ParseCount(s string) Count {
 	if n, known := Number(s); known {
 		return Count{Value: n, Known: true}
@@ -25,9 +26,9 @@ func ParseCount(s string) Count {
 	if found := per.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s))); found != nil && len(s) <= longestText {
 		n, known := Number(found[1])
 		times, _ := Number(found[2])
-		unit := periods[strings.TrimSuffix(found[3], "s")]
-		if found[3] == "s" {
-			unit = 1
+		unit, isUnit := periods[found[3]]
+		if !isUnit {
+			unit = periods[strings.TrimSuffix(found[3], "s")]
 		}
 		return Count{Value: n, Known: known && unit > 0, Window: max(1, times) * unit}
 	}
@@ -103,7 +104,8 @@ func Percent(n float64) (percent float64, known bool) {
 var per = regexp.MustCompile(`^([0-9.]+) ?(?:requests?|calls?|req)? ?(?:/|per|in|every) ?([0-9]+)? ?([a-z]+)$`)
 
 // periods are the seconds of the units of time, in the singular.
-var periods = map[string]float64{"sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86400, "day": 86400}
+var periods = map[string]float64{"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86400, "day": 86400,
+	"week": 7 * 86400, "month": 30 * 86400}
 
 // thousands is a number with its thousands apart, or a list of numbers of three digits.
 var thousands = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+$`)

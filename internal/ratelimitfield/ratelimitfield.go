@@ -117,10 +117,13 @@ func State(lines []string) []Item {
 }
 
 func (i *Item) parameters(params *httpsfv.Params) {
-	for key, into := range map[string]*Number{"q": &i.Quota, "r": &i.Remaining, "t": &i.Reset, "w": &i.Window, "window": &i.Window} {
-		if value, found := params.Get(key); found {
+	for _, one := range [...]struct {
+		key  string
+		into *Number
+	}{{"q", &i.Quota}, {"r", &i.Remaining}, {"t", &i.Reset}, {"window", &i.Window}, {"w", &i.Window}} { // the last counts
+		if value, found := params.Get(one.key); found {
 			if n := number(value); n.Known {
-				*into = n
+				*one.into = n
 			}
 		}
 	}

@@ -52,7 +52,7 @@ const (
 // Second returns that of an instant, in which something is about to be counted.
 func (r *Rates) Second(now time.Time) *Second {
 	at := now.Unix()
-	s := &r.Seconds[at%Seconds]
+	s := &r.Seconds[uint64(at)%Seconds]
 	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
 		s.Slots.Store(0)
 		s.Refused.Store(0)
@@ -115,29 +115,39 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 			load.RefusedLastMinute += int(s.Refused.Load())
 		}
 	}
+	if first := r.First.Load(); first > this { // a clock was set back
+		r.First.CompareAndSwap(first, this)
+	}
 	weights := int64(0) // a process that has just begun has no twenty seconds
 	for ago := range min(2*slotsOver, this-r.First.Load()+1) {
 		weights += min(ago, 2*slotsOver-ago)
 	}
 	load.SlotsPerSecond = float64(slots) / float64(max(1, weights))
 
-	oldest := tell{}
+	base, newest := tell{}, tell{}
 	for i := range r.past {
-		if one := &r.past[i]; !one.at.IsZero() && now.Sub(one.at) <= (refusalsOver+slotsOver)*time.Second && (oldest.at.IsZero() || one.at.Before(oldest.at)) {
-			oldest = *one
+		one := &r.past[i]
+		if one.at.After(newest.at) {
+			newest = *one
 		}
+		if !one.at.IsZero() && now.Sub(one.at) <= (refusalsOver+slotsOver)*time.Second && (base.at.IsZero() || one.at.Before(base.at)) {
+			base = *one
+		}
+	}
+	if base.at.IsZero() { // nobody asked for a minute: all since then is counted
+		base = newest
 	}
 	told := tell{at: now}
 	for class := range r.Answered {
 		told.answered[class] = r.Answered[class].Load()
-		if n := told.answered[class] - oldest.answered[class]; n > 0 {
+		if n := told.answered[class] - base.answered[class]; n > 0 {
 			if load.Answers == nil {
 				load.Answers = make(map[string]int)
 			}
 			load.Answers[Names[class]] = int(n)
 		}
 	}
-	if at := &r.past[(this/slotsOver)%sparse]; now.Sub(at.at) >= slotsOver*time.Second {
+	if at := &r.past[uint64(this/slotsOver)%sparse]; now.Sub(at.at) >= slotsOver*time.Second {
 		*at = told
 	}
 }
