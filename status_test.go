@@ -65,6 +65,7 @@ func TestAWorkerIsKnownWhileItsCallersBookOrWait(t *testing.T) {
 		}
 		lasted := time.Since(begun)
 		require.Greater(t, lasted, time.Hour, "the second has waited")
+		kept.mu.Lock()
 		require.Len(t, kept.beats, 2)
 		for name, beats := range kept.beats {
 			require.Regexp(t, `^[A-Za-z0-9.-]+:\d+:[0-9a-f]{6}$`, name)
@@ -72,7 +73,10 @@ func TestAWorkerIsKnownWhileItsCallersBookOrWait(t *testing.T) {
 				require.Less(t, beats[i+1].Sub(beats[i]), 30*time.Second)
 			}
 		}
+		kept.mu.Unlock()
 		time.Sleep(time.Hour)
+		kept.mu.Lock()
+		defer kept.mu.Unlock()
 		for _, beats := range kept.beats {
 			require.Less(t, beats[len(beats)-1].Sub(begun), lasted+30*time.Second, "who neither books nor waits says nothing")
 		}

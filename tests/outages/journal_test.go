@@ -33,6 +33,7 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			server, name := redistest.Start(t), redistest.Name(t)
 			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(rationtest.Leave)
 				client := server.Client(t)
 				limit := ration.PerHour(10)
 				first, second := rationtest.NewWorker(t, name, client, time.Now, limit), rationtest.NewWorker(t, name, client, time.Now, limit)
@@ -61,6 +62,7 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 func TestWhatWasGivenBackIsNotRecordedAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(10))
 		rationtest.Book(t, p, 7)
@@ -92,6 +94,7 @@ func TestWhatWasGivenBackIsNotRecordedAgain(t *testing.T) {
 func TestAWorkerRecordsAgainForTheLimitsThatItAdopted(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client, token := server.Client(t), ration.NewToken("a")
 		first := rationtest.NewWorker(t, name, client, time.Now, ration.PerMinute(10))
 		second := rationtest.NewWorker(t, name, client, time.Now, ration.PerMinute(10))
@@ -116,6 +119,7 @@ func TestAWorkerRecordsAgainForTheLimitsThatItAdopted(t *testing.T) {
 func TestWhatIsBookedFarAheadIsRecordedAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
 		start, token := time.Now(), ration.NewToken("a")
@@ -144,6 +148,7 @@ func TestWhatIsBookedFarAheadIsRecordedAgain(t *testing.T) {
 func TestAnOldDumpIsNoticed(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(10))
 		start := time.Now()
@@ -173,6 +178,7 @@ func TestAnOldDumpIsNoticed(t *testing.T) {
 func TestAWaiterWhoseBookingWasLostBooksAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		first := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
 		second := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
@@ -296,6 +302,7 @@ func TestAQuestionThatWasLongOnItsWayIsNotTakenForAClockStep(t *testing.T) {
 func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		limit := ration.Limit{Max: 5, Window: 10 * time.Second}
 		// The sleeper's machine was suspended: its clock has not moved.
@@ -318,6 +325,7 @@ func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 func TestALostLogOfAUnitIsRecordedAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		tokens := ration.PerHour(1000)
 		tokens.Unit = "tokens"

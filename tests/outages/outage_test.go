@@ -26,6 +26,7 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 	t.Helper()
 	server, name := redistest.Shared(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
 		client := server.Client(t)
 		var workers []*rationtest.Worker
 		var stores []*rationtest.CutStore

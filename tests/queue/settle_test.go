@@ -14,7 +14,6 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
-	"github.com/ration-go/ration/internal/watch"
 )
 
 // An estimate books far more than is used: callers that wait get what comes back. 400 calls of a second each book 4,000 tokens of
@@ -86,7 +85,7 @@ func TestWhatIsSettledReachesThoseWhoWait(t *testing.T) {
 			t.Run("redis", func(t *testing.T) {
 				server := redistest.Start(t)
 				synctest.Test(t, func(t *testing.T) {
-					defer time.Sleep(2 * watch.Linger)
+					defer time.Sleep(rationtest.Leave)
 					before := server.Commands(t)
 					crawl(t, &ration.Budget{Name: "settle", Store: rationtest.WithClock(&ration.RedisStore{Client: server.Client(t)}, time.Now)})
 					commands := float64(server.Commands(t)-before) / calls

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/redistest"
-	"github.com/ration-go/ration/internal/watch"
 )
 
 // InBubbles runs a test in a bubble of fake time, once on each store. Redis runs
@@ -24,11 +23,15 @@ func InBubbles(t *testing.T, test func(t *testing.T, b *ration.Budget)) {
 		name := redistest.Name(t)
 		synctest.Test(t, func(t *testing.T) {
 			s := WithClock(settled(t, server.Client(t)), time.Now)
-			defer time.Sleep(2 * watch.Linger) // then no budget watches the store any more, nor asks it anything
+			defer time.Sleep(Leave)
 			test(t, &ration.Budget{Name: name, Store: s, Margin: -1})
 		})
 	})
 }
+
+// Leave is how long it takes until no budget watches the store any more, nor tells it that its callers have done something. At no multiple of a
+// second would it be told anything then.
+const Leave = 5*time.Minute + 7*time.Millisecond
 
 // Peer is another worker of the budget's fleet: it shares nothing with b but the store.
 func Peer(b *ration.Budget) *ration.Budget {
