@@ -26,7 +26,8 @@ type Feedback struct {
 	Message string
 
 	// Unread is what a refusal says of a limit or a wait that this package did not understand: a response of its own, in the form that
-	// "curl -i" prints, with the headers and the fields that look like it, and "…" in place of what may be a secret. It is for reports, and
+	// "curl -i" prints, of a few KiB, with the headers and the fields that look like it, and "…" in place of all that is no short word, number or
+	// time. A short password in lower case may be left. It is for reports, and
 	// "ration explain" reads it. Empty: the wait was understood, or there is nothing of the kind.
 	Unread string
 

@@ -40,8 +40,9 @@ With what:
                      token is attached, and what its answers mean. -limit and
                      -auth go before it. "ration provider" has the names.
   -tokens FILE       one secret a line, with or without "Bearer " in front, as
-                     NAME=SECRET, in quotes, with commas between, or as JSON. What
-                     begins with # is a comment. They are shown and kept nowhere:
+                     NAME=SECRET (a NAME with TOKEN or API_KEY in it), in quotes,
+                     with commas between, or as JSON. What begins with # is a
+                     comment. They are shown and kept nowhere:
                      what you see of a token is its ID, a digest.
   -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]
                      what the provider allows each token, such as 5000/1h or
