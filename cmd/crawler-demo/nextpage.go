@@ -24,6 +24,9 @@ func parseFollower(s string) (follower, error) {
 
 func (f follower) follows() bool { return len(f) > 0 }
 
+// inHeader reports whether the header Link has the page's URL.
+func (f follower) inHeader() bool { return len(f) == 1 && f[0] == inLinkHeader }
+
 // next returns the URL of the page after the response that came from base, with these headers Link and this body; "" if there is none. What
 // cannot be followed is an error, which does not repeat it.
 func (f follower) next(base *url.URL, links []string, body []byte) (string, error) {
@@ -31,7 +34,7 @@ func (f follower) next(base *url.URL, links []string, body []byte) (string, erro
 		return "", nil
 	}
 	find := func() (string, error) { return f.field(body) }
-	if len(f) == 1 && f[0] == inLinkHeader {
+	if f.inHeader() {
 		find = func() (string, error) { return nextLink(links) }
 	}
 	target, err := find()

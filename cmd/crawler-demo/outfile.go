@@ -108,6 +108,8 @@ func (j *outFile) remember(r record, p plan) {
 	switch {
 	case r.Next != nil:
 		found.next = *r.Next
+	case p.follow.inHeader() && r.Status < 300:
+		found.warning = errors.New("it was kept without -follow, and its header Link was not: remove its line to fetch it again, or name another file")
 	case p.follow.follows() && r.Status < 300:
 		if base, err := parseURL(cmp.Or(r.FinalURL, r.URL)); err == nil {
 			found.next, found.warning = follow(p.follow, p.redactor, base, nil, r.body())
