@@ -79,7 +79,7 @@ func asksForTime(r *Response) bool {
 // it, or is a setting.
 func isEcho(path string) bool {
 	top, _, isInside := strings.Cut(path, ".")
-	return isInside && !isFailureName(strings.TrimSuffix(top, "[]")) && !envelope.MatchString(top) || strings.HasSuffix(onlyLetters(path), "interval")
+	return isInside && !isFailureName(strings.TrimSuffix(top, "[]")) && !envelope.MatchString(top) && top != "data" || strings.HasSuffix(onlyLetters(path), "interval")
 }
 
 // texts returns what the body says in words, in lower case: the strings of JSON that are no addresses, with spaces for underscores.
