@@ -342,9 +342,11 @@ func namedWindows(windows []Window, r *Response, all []family, named, mayBeOverd
 		windows = f.headers.read(windows, r, mayBeOverdrawn)
 		for i := before; i < len(windows); i++ {
 			w := &windows[i]
+			if !f.prefixed || !w.Reset.Known || w.Length.Known || w.Reset.Value <= longestPlainReset {
+				continue
+			}
 			value, _ := r.single(w.ResetBy)
-			n, isNumber := header.Number(value)
-			if f.prefixed && w.Reset.Known && !w.Length.Known && w.Reset.Value > longestPlainReset && isNumber && n < 1e9 {
+			if n, isNumber := header.Number(value); isNumber && n < 1e9 {
 				w.Reset, w.ResetBy = Optional[time.Duration]{}, "" // it may be in milliseconds
 			}
 		}
