@@ -37,7 +37,7 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 			"left to make check: lint, the race detector, what waits in real time, fleets, faults, commands, judges, other modules, the browser"
 
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
-	@echo go test -race -short; go test -vet=off -race -short -timeout 10m $(inparallel)
+	@echo go test -race -short; go test -vet=off -race -short -timeout 15m $(inparallel)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
 	@go test -vet=off -race -short -timeout 10m -p 1 $(FLEETS)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(OTHERS)
@@ -45,7 +45,7 @@ check: deps lint requestpath ## what CI runs beside make test: lint, and all tes
 	@$(took); echo "make check: passed in $$took"
 
 test-long: deps ## all tests in full length: what CI runs at night
-	@echo go test -race; go test -race -timeout 15m $(inparallel)
+	@echo go test -race; go test -race -timeout 25m $(inparallel)
 	@go test -race -timeout 20m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
 	@go -C tools test -count=1 ./...
