@@ -55,7 +55,7 @@ func TestACrowdOfManyClassesThatGivesUpLeavesNothingBooked(t *testing.T) {
 	begun := time.Now()
 	stop()
 	crowd.Wait()
-	require.Less(t, time.Since(begun), 5*time.Second)
+	require.Less(t, time.Since(begun), 20*time.Second, "the last slot is ten minutes away")
 	// What was being booked when its caller left is given back when it is booked.
 	require.Eventually(t, func() bool { return store.Settle(t.Context()) == nil && ahead() == 0 }, 10*time.Second, 20*time.Millisecond)
 	asked := server.Commands(t)

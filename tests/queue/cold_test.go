@@ -23,14 +23,14 @@ func TestProcessesThatHaveJustBegunKeepTheLimit(t *testing.T) {
 			b := budget(redistest.Name(t), server.Client(t), limit)
 			begin := time.Now().Add(2 * time.Second)
 			var mu sync.Mutex
-			var all []time.Time
+			var all []departure
 			enough := make(chan struct{})
 			for range processes {
 				p := startAt(t, server, b, callers, strconv.FormatInt(begin.UnixMicro(), 10))
 				go func() {
 					for one := range p.left {
 						mu.Lock()
-						if all = append(all, one.at); len(all) == min(2*limit.Max, processes*callers) {
+						if all = append(all, one); len(all) == min(2*limit.Max, processes*callers) {
 							close(enough)
 						}
 						mu.Unlock()
@@ -44,9 +44,20 @@ func TestProcessesThatHaveJustBegunKeepTheLimit(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			slices.SortFunc(all, time.Time.Compare)
+			// A process that the machine stops between the end of Wait and its look at the clock seems to leave late. The library
+			// cannot see that, so such a call counts at its slot and the margin, and it is not many.
+			stopped := 0
+			for i := range all {
+				require.LessOrEqual(t, all[i].late, limit.DefaultMargin()/2, "slot %v", all[i].slot)
+				if latest := all[i].slot.Add(limit.DefaultMargin()); all[i].at.After(latest) {
+					stopped++
+					all[i].at = latest
+				}
+			}
+			require.LessOrEqual(t, stopped, len(all)/3)
+			slices.SortFunc(all, func(a, b departure) int { return a.at.Compare(b.at) })
 			for i := range all[limit.Max:] {
-				require.GreaterOrEqual(t, all[i+limit.Max].Sub(all[i]), limit.Window, "calls %d and %d", i, i+limit.Max)
+				require.GreaterOrEqual(t, all[i+limit.Max].at.Sub(all[i].at), limit.Window, "calls %d and %d", i, i+limit.Max)
 			}
 		})
 	}

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 }
 
 // crowd is a process whose callers all call at once, at an instant if it is told one. It prints "waits" when all
-// have booked, and of each that leaves the slot, on the store's clock, and when it left, in microseconds.
+// have booked, and of each that leaves the slot, on the store's clock, when it left, and how late it says that it is, in
+// microseconds.
 func crowd(address string) {
 	callers, _ := strconv.Atoi(os.Getenv("QUEUE_CALLERS"))
 	client := redis.NewClient(&redis.Options{Addr: address})
@@ -54,7 +55,7 @@ func crowd(address string) {
 			print.Lock()
 			defer print.Unlock()
 			if err == nil {
-				fmt.Println("left", grant.Slot.UnixMicro(), at.UnixMicro())
+				fmt.Println("left", grant.Slot.UnixMicro(), at.UnixMicro(), grant.Late.Microseconds())
 			}
 		})
 	}
@@ -77,7 +78,10 @@ type process struct {
 }
 
 // A departure is that of one caller.
-type departure struct{ slot, at time.Time }
+type departure struct {
+	slot, at time.Time
+	late     time.Duration // as the library says
+}
 
 // start starts a crowd, and ends it with the test.
 func start(t *testing.T, server *redistest.Server, b *ration.Budget, callers int) *process {
@@ -97,9 +101,9 @@ func startAt(t *testing.T, server *redistest.Server, b *ration.Budget, callers i
 	go func() {
 		defer close(p.left)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			var slot, at int64
-			if n, _ := fmt.Sscanf(lines.Text(), "left %d %d", &slot, &at); n == 2 {
-				p.left <- departure{time.UnixMicro(slot), time.UnixMicro(at)}
+			var slot, at, late int64
+			if n, _ := fmt.Sscanf(lines.Text(), "left %d %d %d", &slot, &at, &late); n == 3 {
+				p.left <- departure{time.UnixMicro(slot), time.UnixMicro(at), time.Duration(late) * time.Microsecond}
 			} else if lines.Text() == "waits" {
 				close(p.waits)
 			}
