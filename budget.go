@@ -119,6 +119,7 @@ type Budget struct {
 	used     estimate.Estimates
 	delays   arrival.Delays
 	inFlight atomic.Int64 // attempts that have no response yet
+	leaving  atomic.Bool  // whether nobody comes any more
 	rates    rates.Rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 	once     told     // the hosts of HostNotNamed
@@ -233,6 +234,17 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 		return err
 	}
 	return b.durable.Reset(ctx, store.ResetRequest{Account: b.keeper.InForce(&accounts.Each[0]).Account, At: at})
+}
+
+// Leave says that nobody will call in this Budget value any more, while the process goes on: where a configuration is replaced,
+// say. It returns at once. When its last caller has ended the store is told that this worker has left, so that people and other workers
+// need not find out by its silence. Callers that come nevertheless are served. [RedisStore.Settle] says so of a whole process.
+func (b *Budget) Leave() {
+	if b.check() != nil || b.durable.Local || b.fleet.State().Status.Now.IsZero() { // or nobody knows of it
+		return
+	}
+	b.leaving.Store(true)
+	go func() { _ = b.fleet.Refresh(context.Background()) }() // if the store does not answer it finds out by itself
 }
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked: it returns when the store has

@@ -139,6 +139,7 @@ func (s *RedisStore) Describe(ctx context.Context, budget string) (store.Descrip
 }
 
 // Settle waits until each operation whose caller left before the reply came has ended, its
-// booking is cancelled, and what is noted beside bookings is written. A process calls it
-// before it exits. It returns the context's error if that ends first.
+// booking is cancelled, and what is noted beside bookings is written. It then says that this process has ended, so that people and
+// other workers need not find out by its silence. A process calls it before it exits, when no caller waits; one whose callers come
+// again is a worker again. It returns the context's error if that ends first.
 func (s *RedisStore) Settle(ctx context.Context) error { return s.store().Settle(ctx) }

@@ -119,12 +119,15 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if !b.durable.Local || r.Permits != nil {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
+	if b.leaving.Load() && len(r.Load.Waiting) == 0 && r.Load.InFlight == 0 && r.Worker != "" {
+		r.Leaves, r.Permits = true, nil
+	}
 	asked, rules := time.Now(), b.keeper.Rules()
 	status, lost, again, err := b.durable.Status(ctx, r)
 	if err != nil {
 		return status, false, err
 	}
-	if !r.Load.IsIdle() {
+	if !r.Leaves && !r.Load.IsIdle() {
 		b.fleet.ToldBusy()
 	}
 	if len(status.Permits) > 0 {

@@ -220,6 +220,9 @@ type StatusRequest struct {
 	// minute. Empty: it does not. A store whose answers a caller waits for makes a new budget, with its Version, for the
 	// first worker that asks: if the first booking did, its caller would have to ask for the Status before it leaves.
 	Worker string
+	// Leaves says that the worker has ended: it counts no more, a Description does not tell of it, and its permits are others'. One
+	// that asks again is a worker again. Without a Worker it is ignored, and with it there are no Permits.
+	Leaves bool
 	// Load is what the worker's callers do now, which a [Worker] of a [Description] tells. Without a Worker it is ignored.
 	Load Load
 	// Permits are what the worker says of its calls in flight. Without a Worker there are none.
@@ -242,8 +245,8 @@ func (r StatusRequest) Validate() error {
 	if len(r.Load.Waiting) > 32 {
 		return fmt.Errorf("ration: StatusRequest.Load has callers that wait for %d reasons: at most 32 are allowed", len(r.Load.Waiting))
 	}
-	if len(r.Permits) > MaxPermitRequests || len(r.Permits) > 0 && r.Worker == "" {
-		return fmt.Errorf("ration: StatusRequest.Permits has %d requests of worker %q: at most %d are allowed, and none without a worker", len(r.Permits), r.Worker, MaxPermitRequests)
+	if len(r.Permits) > MaxPermitRequests || len(r.Permits) > 0 && (r.Worker == "" || r.Leaves) {
+		return fmt.Errorf("ration: StatusRequest.Permits has %d requests of worker %q: at most %d are allowed, and none without a worker, or of one that leaves", len(r.Permits), r.Worker, MaxPermitRequests)
 	}
 	for i := range r.Permits {
 		if err := r.Permits[i].validate(); err != nil {

@@ -57,7 +57,7 @@ The file is read again when it changes, or at SIGHUP. docs/proxy.md describes it
 				}
 				defer client.Close()
 				kept := &ration.RedisStore{Client: client}
-				p.Store = kept
+				p.Store, p.kept = kept, kept
 				page := &dashboard.Handler{Store: kept, Hosts: config.Names, Authorize: func(*http.Request) bool { return true }} // whom the proxy admits
 				p.Page = page
 				p.Key = func(ctx context.Context) ([]byte, error) { return sharedKey(ctx, client) }
@@ -72,7 +72,13 @@ The file is read again when it changes, or at SIGHUP. docs/proxy.md describes it
 				fmt.Fprintf(c.Root().Writer, "%s is right: %s\n", file, strings.Join(p.Hosts(), ", "))
 				return nil
 			}
-			return p.serve(ctx, c)
+			if err := p.serve(ctx, c); err != nil || p.kept == nil {
+				return err
+			}
+			settling, stop := context.WithTimeout(context.WithoutCancel(ctx), settled)
+			defer stop()
+			_ = p.kept.Settle(settling) // the fleet finds out by itself otherwise
+			return nil
 		},
 	}
 }
@@ -95,12 +101,17 @@ func sharedKey(ctx context.Context, client redis.UniversalClient) ([]byte, error
 // A served is a proxy and the file that it is configured by.
 type served struct {
 	*proxy.Server
+	kept   *ration.RedisStore // nil: the quota is this process's alone
 	file   string
 	config *proxy.Config
 }
 
-// graceful is how long requests that are under way have at the end.
-const graceful = 30 * time.Second
+const (
+	// graceful is how long requests that are under way have at the end.
+	graceful = 30 * time.Second
+	// settled is how long Redis has then to hear what is left to say.
+	settled = 3 * time.Second
+)
 
 // serve serves until it is interrupted.
 func (p *served) serve(ctx context.Context, c *cli.Command) error {

@@ -339,6 +339,9 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	for i := range r.Permits {
 		status.Permits = append(status.Permits, b.share(r.Worker, &r.Permits[i], now))
 	}
+	if r.Leaves {
+		b.leave(r.Worker)
+	}
 	status.Version, status.Revision, status.Card, status.NewestCard = b.version, b.revision, b.card, b.newest
 	if r.Known <= b.version {
 		status.Since = r.Known

@@ -98,3 +98,18 @@ func (b *budget) share(worker string, r *store.PermitRequest, now int64) store.P
 	}
 	return reply
 }
+
+// leave returns the permits of a worker that has ended.
+func (b *budget) leave(worker string) {
+	for limit, of := range b.permits {
+		if of.workers[worker] == nil {
+			continue
+		}
+		if delete(of.workers, worker); len(of.workers) == 0 && of.since == 0 {
+			delete(b.permits, limit)
+		}
+		for _, w := range b.watchers {
+			w.told(store.News{Permits: limit})
+		}
+	}
+}

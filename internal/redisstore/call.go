@@ -164,9 +164,27 @@ func (c *abandonedCalls) done() {
 }
 
 // Settle waits for the operations whose callers left before the reply came, until each
-// has ended and its booking is cancelled, and for what is noted beside bookings. A process calls it before it exits. It returns
-// the context's error if that ends first.
+// has ended and its booking is cancelled, and for what is noted beside bookings, and then says that the workers of this process have
+// ended. A process calls it before it exits. It returns the context's error if that ends first.
 func (s *Store) Settle(ctx context.Context) error {
+	if err := s.settleCalls(ctx); err != nil {
+		return err
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		s.leave(ctx)
+	}()
+	select {
+	case <-left:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settleCalls waits for the operations whose callers left.
+func (s *Store) settleCalls(ctx context.Context) error {
 	s.abandoned.mu.Lock()
 	if s.abandoned.count == 0 {
 		s.abandoned.mu.Unlock()

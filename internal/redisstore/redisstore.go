@@ -37,6 +37,7 @@ type Store struct {
 	watchers  watchers
 
 	announcements announcements
+	told          toldWorkers
 	// others is set when a script found that an account's limits, or its log, are of an algorithm that the worker's own
 	// limits do not name, because another worker has changed them.
 	others atomic.Bool

@@ -74,6 +74,14 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err != nil {
 		return store.Status{}, err
 	}
+	s.told.mu.RLock()
+	defer s.told.mu.RUnlock()
+	if worker := (worker{r.Budget, r.Worker}); r.Leaves {
+		load = nil
+		s.told.all.Delete(worker)
+	} else if r.Worker != "" {
+		s.told.all.Store(worker, r.Known)
+	}
 	args := []any{micros(r.Now), r.Worker, r.Known, load}
 	for _, p := range r.Permits {
 		args = append(args, p.Limit, p.Max, p.Used, p.Wanted, p.Share, p.Refused, p.Label)
@@ -113,6 +121,28 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	s.announcements.hearOfLoss(status.Lost)
 	return status, nil
+}
+
+// A worker is one of a budget, by its name.
+type worker struct{ budget, name string }
+
+// A toldWorkers is who this process has told Redis of: until they leave, or Settle says that they have.
+type toldWorkers struct {
+	mu  sync.RWMutex // shared by who tells, so that nobody is told of while all leave
+	all sync.Map     // the version of the status that each knew, by worker
+}
+
+// leave says of all workers of this process that they have ended. If Redis does not answer it finds out by itself.
+func (s *Store) leave(ctx context.Context) {
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	for one, known := range s.told.all.Range {
+		w := one.(worker)
+		if _, err := s.run(ctx, "status", statusScript(), w.budget, []any{"", w.name, known, ""}); err != nil {
+			return
+		}
+		s.told.all.Delete(one)
+	}
 }
 
 // The scripts keep every pause under one name, as if it were an account's. A name that is

@@ -110,6 +110,19 @@ var permitRules = []rule{
 		h.permits("v", 10, 1, 4, 0)
 		other.await("that permits are free", wanted)
 	}},
+	{"who leaves returns its permits at once, and counts no more", func(h *harness) {
+		h.permits("v", 10, 3, 10, 0)
+		h.permits("w", 10, 2, 2, 0)
+		w := h.watch()
+		h.at(sec)
+		status, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Worker: "v", Leaves: true, Now: h.clock})
+		require.NoError(h.t, err)
+		require.LessOrEqual(h.t, status.Workers, 1)
+		w.await("that permits are free", func(news store.News) bool { return news.Permits == "a_inflight" })
+		require.Equal(h.t, permitted(10, 10, 2), h.permits("w", 10, 2, 10, 0))
+		h.at(40 * sec) // when what w has is free again
+		require.Equal(h.t, 4, h.permits("v", 10, 0, 4, 0).Share, "who asks again is a worker again")
+	}},
 	{"never are more in use than there are, whoever asks and whoever dies", func(h *harness) {
 		seed := rand.Uint64()
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -165,6 +178,8 @@ var permitRules = []rule{
 		}
 		_, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Permits: []store.PermitRequest{{Limit: "a", Max: 1}}, Now: h.clock})
 		h.malformed(err, "of no worker")
+		_, err = h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Worker: "w", Leaves: true, Permits: []store.PermitRequest{{Limit: "a", Max: 1}}, Now: h.clock})
+		h.malformed(err, "of a worker that leaves")
 	}},
 }
 

@@ -81,6 +81,7 @@ type budget struct {
 	name    string
 	config  *Budget
 	targets []target
+	quota   *ration.Budget
 	pool    *ration.Pool
 	sends   *ration.Transport // requests
 	hands   *ration.Transport // out slots
@@ -140,6 +141,13 @@ func (s *Server) Use(c *Config) error {
 		one.b.setTokens(one.tokens)
 	}
 	s.routes.Store(next)
+	if before != nil {
+		for name, b := range before.budgets {
+			if next.budgets[name] != b {
+				b.quota.Leave()
+			}
+		}
+	}
 	return nil
 }
 
@@ -193,7 +201,7 @@ func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budg
 	}
 	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, EstimateBy: config.Estimate, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
 	// Tokens that a pool begins with stay quarantined. One that is added later counts as mended.
-	b := &budget{name: name, config: config, tokens: tokens}
+	b := &budget{name: name, config: config, quota: quota, tokens: tokens}
 	plain := make([]ration.Token, 0, len(tokens))
 	for _, t := range tokens {
 		plain = append(plain, t.Token)

@@ -3,7 +3,7 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the worker that asks, which is then counted for a minute; '' for none
 --       3 the version that the worker knows; 0 for none
---       4 what its callers do, for people; '{}' if nothing
+--       4 what its callers do, for people; '{}' if nothing, and '' if it has ended
 --       5 and on: for each limit of calls in flight that the worker asks permits of, its name, the limit, how many
 --         calls of the worker are in flight, how many it wants, the share that it knows, how many were refused, and its
 --         label
@@ -42,7 +42,15 @@ for i = 5, #ARGV, 7 do
   asked[#asked + 1] = one
 end
 local workers, loads = base .. ':workers', base .. ':loads'
-if ARGV[2] ~= '' then
+if ARGV[4] == '' then
+  call('ZREM', workers, ARGV[2])
+  call('HDEL', loads, ARGV[2])
+  for _, limit in ipairs(call('ZRANGEBYSCORE', base .. ':permits', '-inf', '+inf')) do
+    if call('HDEL', base .. ':permits:' .. limit, ARGV[2]) > 0 then
+      redis.pcall('PUBLISH', base, 'permits ' .. limit)
+    end
+  end
+elseif ARGV[2] ~= '' then
   if readState().fresh then
     -- Its workers know the version then before they book. Otherwise each would have to ask for it with its first
     -- answer, whose slot does not wait for that.
