@@ -95,25 +95,13 @@ func (b *Budget) listOf(t Token) (*limits.List, error) {
 	return b.keeper.List(r, account)
 }
 
-// check names the first required field that is missing. If none is, the budget is wired from then on.
+// check returns what is wrong with the fields. If nothing is, the budget is wired from then on.
 func (b *Budget) check() error {
-	if b == nil {
-		return errors.New("ration: the Budget is nil")
+	if b != nil && b.wired.Load() {
+		return nil
 	}
-	if err := store.ValidateBudgetName(b.Name); err != nil {
+	if err := b.Validate(); err != nil {
 		return err
-	}
-	if b.Margin > limit.MaxMargin {
-		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, limit.MaxMargin)
-	}
-	if b.MaxWait < 0 {
-		return fmt.Errorf("ration: budget %q: MaxWait is %v: it must not be negative; Try does not wait", b.Name, b.MaxWait)
-	}
-	if b.Revision < 0 {
-		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
-	}
-	if redis, is := b.Store.(*RedisStore); b.Store == nil || is && redis == nil {
-		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
 	}
 	b.wiring.Do(b.wire)
 	return nil
@@ -122,12 +110,19 @@ func (b *Budget) check() error {
 // account returns the token's account under those rules.
 func (b *Budget) account(r *limits.Rules, t Token) (limits.Account, error) {
 	if t.empty() {
-		return limits.Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret, or with TokenFrom from an id and a source")
+		return limits.Account{}, &ConfigError{Field: "Token", Err: errors.New("the token is empty: make it with NewToken from a secret, or with TokenFrom from an id and a source")}
 	}
-	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
-		return limits.Account{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
+	if secret, _ := t.open(); secret != "" && (t.Label == secret || len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret)) {
+		return limits.Account{}, &ConfigError{Field: "Token.Label", Err: fmt.Errorf("the Label of token %s has its secret: the store keeps the label in clear", t.id)}
 	}
-	return b.keeper.NewAccount(r, t.AccountID(), t.Label, t.Limits)
+	if err := b.validateLimits("Token.Limits", t.Limits); err != nil {
+		return limits.Account{}, err
+	}
+	account, err := b.keeper.NewAccount(r, t.AccountID(), t.Label, t.Limits)
+	if err != nil && t.Limits != nil {
+		return account, b.badLimits("Token.Limits", err)
+	}
+	return account, b.badLimits("Budget.Limits", err)
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its

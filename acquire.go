@@ -28,7 +28,7 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 		}
 	}()
 	if t.Pool == nil {
-		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
+		return Grant{}, errNoPool
 	}
 	if b := t.Pool.budget; b == nil {
 		return Grant{}, b.check()
@@ -288,7 +288,7 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 	case options != nil:
 		scopes = options.scopes
 	}
-	own := t.Provider != nil && t.Provider.Scopes != nil
+	own, named := t.Provider != nil && t.Provider.Scopes != nil, len(scopes)
 	if own {
 		scopes = slices.Clip(scopes)
 		for _, scope := range t.Provider.Scopes(req) {
@@ -298,7 +298,7 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 		}
 	}
 	if own || t.Scopes != nil {
-		ctx = WithScopes(ctx, scopes...)
+		ctx = withOption(ctx, func(o *requestOptions) { o.scopes, o.named = slices.Clone(scopes), named })
 	}
 
 	switch {

@@ -101,6 +101,7 @@ type Budget struct {
 	Trace *rationtrace.Trace
 
 	wiring  sync.Once
+	wired   atomic.Bool
 	durable durable.Store[*limits.Account] // asks Store; wired by check, as the fleet is
 	fleet   fleet.Mirror
 	untold  untold
@@ -122,7 +123,7 @@ type Budget struct {
 	leaving  atomic.Bool  // whether nobody comes any more
 	rates    rates.Rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
-	once     told     // the hosts of HostNotNamed
+	once     told     // hosts of HostNotNamed, and fields of ConfigDoubtful
 	unread   told     // the refusals of LimitUnclear
 }
 

@@ -42,6 +42,8 @@ type Event struct {
 	// Key names the endpoint, the object or the scope that is paused, as workers do among
 	// themselves: a word and a digest. Empty: the whole account is.
 	Key string
+	// Field is what ConfigDoubtful is about: "Budget.Margin", say.
+	Field string
 	// Host is that of HostNotNamed, as a URL has it.
 	Host string
 	// Cause says why there is a pause or a quarantine, and which worker told the fleet, or why limits
@@ -104,6 +106,8 @@ const (
 	// HostNotNamed: requests to a Host that is not one of Transport.Hosts get no token, and count for nothing. It is told
 	// once for each host.
 	HostNotNamed
+	// ConfigDoubtful: what a Field is set to can be used, and is most likely not what was meant; Cause says why. It is told once.
+	ConfigDoubtful
 	// NotRecorded: Count bookings of an account, which the log lacks because it was lost, the store was down, or a request left
 	// late, could not be recorded in it (Err). The other accounts were.
 	NotRecorded
@@ -114,7 +118,7 @@ var eventKinds = [...]string{
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
 	PaceChanged: "PaceChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
-	HostNotNamed: "HostNotNamed", NotRecorded: "NotRecorded",
+	HostNotNamed: "HostNotNamed", ConfigDoubtful: "ConfigDoubtful", NotRecorded: "NotRecorded",
 }
 
 // String returns the kind's name.
@@ -200,6 +204,8 @@ func (e Event) text() string {
 			"and see \"From ration:v1\" in docs/reference/keys.md"
 	case NotRecorded:
 		return fmt.Sprintf("account %s: %d bookings that its log lacks could not be recorded, and may be spent again: %v", e.Account, e.Count, e.Err)
+	case ConfigDoubtful:
+		return e.Field + ": " + e.Cause
 	case HostNotNamed:
 		return fmt.Sprintf("requests to %s get no token, and no limit counts them: name it in Transport.Hosts if it is the API's", e.Host)
 	}
@@ -217,7 +223,7 @@ func (e Event) because() string {
 func (e Event) LogValue() slog.Value {
 	all := []slog.Attr{slog.String("event", e.Kind.String()), slog.String("budget", e.Budget)}
 	for _, s := range [...]struct{ name, value string }{
-		{"account", e.Account}, {"token", e.Token}, {"key", e.Key}, {"reason", string(e.Reason)}, {"host", e.Host}, {"cause", e.Cause},
+		{"account", e.Account}, {"token", e.Token}, {"key", e.Key}, {"reason", string(e.Reason)}, {"field", e.Field}, {"host", e.Host}, {"cause", e.Cause},
 	} {
 		if s.value != "" {
 			all = append(all, slog.String(s.name, s.value))
@@ -238,7 +244,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case StoreDown, OldLogFound, TokenNeverServed, NotRecorded:
 		return slog.LevelError
-	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, PaceChanged:
+	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, PaceChanged, ConfigDoubtful:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

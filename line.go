@@ -165,6 +165,9 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = b.bookOptions(w.options); err != nil {
 		return err
 	}
+	if w.accounts.OnlyScoped || w.options != nil && w.options.named > 0 {
+		b.warnOfScopes(w.accounts, w.scopes, w.options)
+	}
 	if w.accounts.Keyed != nil || len(w.accounts.Meters) > 0 {
 		if err := w.charge(); err != nil {
 			return err

@@ -363,7 +363,7 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	return p.budget.usage(ctx, accounts, tokens...)
 }
 
-var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
+var errNilPool = &ConfigError{Field: "Pool", Err: errors.New("the Pool is nil: make it with NewPool")}
 
 // list returns the accounts of the pool's tokens. They are in the order of their IDs, so that all workers with the same tokens share
 // one index in the store. It is an error if all of them are excluded.
@@ -422,7 +422,7 @@ func (p *Pool) check(tokens []Token) error {
 		return err
 	}
 	if len(tokens) == 0 {
-		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
+		return &ConfigError{p.budget.Name, "Pool", errors.New("the pool has no token: Add one")}
 	}
 	return nil
 }
@@ -436,18 +436,21 @@ func (p *Pool) accountsOf(tokens []Token) (*limits.List, map[string]*rotation, e
 	for i, t := range tokens {
 		account, err := p.budget.account(rules, t)
 		if err != nil {
-			return nil, nil, fmt.Errorf("token %d of the pool: %w", i+1, err)
+			if one, is := errors.AsType[*ConfigError](err); is && strings.HasPrefix(one.Field, "Token") {
+				err = fmt.Errorf("token %d of the pool: %w", i+1, err)
+			}
+			return nil, nil, err
 		}
 		if other, found := byID[account.ID]; found && store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) {
-			return nil, nil, fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
-				"an account has one set of limits", t, t.Account)
+			return nil, nil, &ConfigError{p.budget.Name, "Token.Limits", fmt.Errorf("token %v has other limits than another token of its account %q: "+
+				"an account has one set of limits", t, t.Account)}
 		}
 		if len(byID) == 0 {
 			metered = account.Metered
 		}
 		if !slices.Equal(metered, account.Metered) {
-			return nil, nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
-				p.budget.Name, cmp.Or(limit.Join(metered), "none"), cmp.Or(limit.Join(account.Metered), "none"))
+			return nil, nil, &ConfigError{p.budget.Name, "Token.Limits", fmt.Errorf("tokens of a pool must have the same limits of other units: %s, and %s",
+				cmp.Or(limit.Join(metered), "none"), cmp.Or(limit.Join(account.Metered), "none"))}
 		}
 		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
 		byID[account.ID] = account

@@ -111,7 +111,7 @@ func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
 		take(t, pool, naming(token))
 		later(20, func() { pool.Remove(token) })
 		_, err := pool.Take(t.Context(), 1)
-		require.ErrorContains(t, err, `the pool of budget "`+b.Name+`" has no token: Add one`)
+		require.ErrorContains(t, err, `the pool has no token: Add one`)
 		require.Equal(t, 20*time.Second, time.Since(begun))
 		usage, err := b.Usage(t.Context(), token)
 		require.NoError(t, err)
@@ -184,14 +184,14 @@ func TestPoolErrorsSayWhatToChange(t *testing.T) {
 		{"zero pool", new(ration.Pool), "ration: the Budget is nil"},
 		{"nil budget", ration.NewPool(nil, token), "ration: the Budget is nil"},
 		{"no name", ration.NewPool(nameless, token), "ration: Budget.Name is empty"},
-		{"nil store", ration.NewPool(storeless, token), `ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
+		{"nil store", ration.NewPool(storeless, token), `ration: budget "test": Budget.Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
 		{"no limit", ration.NewPool(rationtest.NewBudget(), token), `ration: budget "test": there is no limit: name at least one, such as ration.PerHour(5000)`},
-		{"bad limit of a token", ration.NewPool(rationtest.NewBudget(), limited("a", ration.PerHour(0))), "limit 1: Max is 0: it must be at least 1"},
-		{"no token", ration.NewPool(rationtest.NewBudget(ration.PerHour(1))), `ration: the pool of budget "test" has no token: Add one`},
+		{"bad limit of a token", ration.NewPool(rationtest.NewBudget(), limited("a", ration.PerHour(0))), `token 1 of the pool: ration: budget "test": Token.Limits[0]: Max is 0: it must be at least 1`},
+		{"no token", ration.NewPool(rationtest.NewBudget(ration.PerHour(1))), `ration: budget "test": the pool has no token: Add one`},
 		{"empty token", ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), token, ration.Token{}), "token 2 of the pool: ration: the token is empty: make it with NewToken from a secret"},
 		{"empty secret", ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), ration.NewToken("")), "token 1 of the pool: ration: the token is empty"},
 		{"one account, two limits", ration.NewPool(rationtest.NewBudget(), ann, anns),
-			`ration: token ` + anns.ID() + ` has other limits than another token of its account "ann": an account has one set of limits`},
+			`ration: budget "test": token ` + anns.ID() + ` has other limits than another token of its account "ann": an account has one set of limits`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := row.pool.Take(t.Context(), 1)

@@ -179,6 +179,7 @@ type Feedback = provider.Feedback
 // every request looks for them.
 type requestOptions struct {
 	scopes      []string
+	named       int // how many of them the program has named: the Provider has the others
 	reserve     float64
 	cost        int
 	trace       *rationtrace.Trace // nil: none
@@ -245,7 +246,7 @@ func WithTrace(ctx context.Context, trace *rationtrace.Trace) context.Context {
 // with a Scope covers a request only if the request has that scope: a limit on uploads,
 // say. A scope is 1 to 32 letters, digits, '-', '_' and '.'.
 func WithScopes(ctx context.Context, scopes ...string) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
+	return withOption(ctx, func(o *requestOptions) { o.scopes, o.named = slices.Clone(scopes), len(scopes) })
 }
 
 // WithReserve returns a context whose requests leave this share of every limit, from 0

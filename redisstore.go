@@ -23,6 +23,9 @@ import (
 // It needs Redis 7.0 or later, or Valkey, and uses the server's clock. A server that evicts
 // keys (any maxmemory-policy but noeviction) can lose a log.
 //
+// From the first use of a RedisStore on go-redis writes nothing to stderr of its own accord, in the whole process: events tell of
+// outages. Who wants its lines calls redis.SetLogger afterwards.
+//
 // A RedisStore is safe for concurrent use. Its fields must not be changed after first
 // use, and it must not be copied.
 type RedisStore struct {
@@ -39,7 +42,10 @@ type RedisStore struct {
 
 // store returns the store with the fields as they are at first use.
 func (s *RedisStore) store() *redisstore.Store {
-	s.once.Do(func() { s.logs.Client, s.logs.Timeout = s.Client, s.Timeout })
+	s.once.Do(func() {
+		s.logs.Use(s.Client)
+		s.logs.Timeout = s.Timeout
+	})
 	return &s.logs
 }
 

@@ -163,7 +163,7 @@ func WithRetries(ctx context.Context, policy RetryPolicy) context.Context {
 func (p *RetryPolicy) check() error {
 	for _, status := range p.Statuses {
 		if status < 400 || status > 599 {
-			return fmt.Errorf("ration: Transport.Retries.Statuses has %d: it must be from 400 to 599", status)
+			return fmt.Errorf("Transport.Retries.Statuses has %d: it must be from 400 to 599", status)
 		}
 	}
 	return nil
@@ -172,9 +172,9 @@ func (p *RetryPolicy) check() error {
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.checked.Load() {
-		if err := t.check(); err != nil {
+		if all := t.wrong(); all != nil {
 			closeBody(req)
-			return nil, err
+			return nil, all[0]
 		}
 		t.checked.Store(true)
 	}
@@ -246,28 +246,6 @@ func (t *Transport) trusts(first, req *http.Request) bool {
 		return sameOrigin
 	}
 	return hosts.Has(t.Hosts, req.URL)
-}
-
-// check returns an error for fields that cannot be meant: requests would go out without a token, or
-// without what the field is for.
-func (t *Transport) check() error {
-	for _, d := range [...]struct {
-		field string
-		value time.Duration
-	}{
-		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxCooldown", t.MaxCooldown},
-	} {
-		if d.value < 0 {
-			return fmt.Errorf("ration: Transport.%s is %v: it must not be negative", d.field, d.value)
-		}
-	}
-	if err := t.Retries.check(); err != nil {
-		return err
-	}
-	if err := t.Provider.Validate(); err != nil {
-		return err
-	}
-	return hosts.Check(t.Hosts)
 }
 
 // CloseIdleConnections closes the idle connections of Base. [http.Client] calls it on the

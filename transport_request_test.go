@@ -47,12 +47,12 @@ func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
 		want      string
 	}{
 		{"no pool", &ration.Transport{}, "ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)"},
-		{"no token", &ration.Transport{Pool: ration.NewPool(good())}, `ration: the pool of budget "test" has no token: Add one`},
+		{"no token", &ration.Transport{Pool: ration.NewPool(good())}, `ration: budget "test": the pool has no token: Add one`},
 		{"empty token", &ration.Transport{Pool: ration.NewPool(good(), token, ration.Token{})}, "the token is empty: make it with NewToken from a secret"},
 		{"empty secret", &ration.Transport{Pool: ration.NewPool(good(), ration.NewToken(""))}, "the token is empty: make it with NewToken from a secret"},
 		{"no budget", &ration.Transport{Pool: ration.NewPool(nil, token)}, "the Budget is nil"},
 		{"no store", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Store = nil }), token)},
-			`ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
+			`ration: budget "test": Budget.Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
 		{"no name", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Name = "" }), token)}, "Budget.Name is empty"},
 		{"no limit", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Limits = nil }), token)}, "there is no limit: name at least one"},
 		{"limits of the preset", &ration.Transport{Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(with(func(b *ration.Budget) { b.Limits = nil }), token)},

@@ -48,6 +48,8 @@ func (b *Budget) wire() {
 
 	b.lines.permits.Owner = inFlight{b}
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
+	b.wired.Store(true)
+	b.warnOfMargins("Budget.Limits", b.Limits)
 }
 
 // wired is a budget as what it consists of sees it.
@@ -89,6 +91,9 @@ func (o wired) Told(news fleet.News) {
 	b := o.b
 	if news.OldLog {
 		b.emit(Event{Kind: OldLogFound})
+	}
+	if news.Evicts != "" {
+		b.warn("RedisStore.Client", "this Redis throws keys away when its memory is full (maxmemory-policy %s), and with a log calls are booked twice: set noeviction", news.Evicts)
 	}
 	for _, r := range news.Resumed {
 		if r.Forgotten {

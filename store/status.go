@@ -291,6 +291,9 @@ type Status struct {
 	// budget, of workers that run an earlier version of the store: neither counts what is
 	// booked in the other.
 	OldLog bool
+	// Evicts names, if the request's Known is zero, how the store chooses what it forgets when its memory is full: "allkeys-lru", say. Empty:
+	// it forgets nothing, or does not know.
+	Evicts string
 	// Pauses are those in force, in any order.
 	Pauses []Pause
 	// Quarantined are the quarantines in force, in any order: one for each token and

@@ -108,8 +108,9 @@ type News struct {
 	Quarantined []store.Quarantine
 	// Resumed are the resumptions, also those from before this worker began.
 	Resumed []store.Resumption
-	// OldLog is set if the store has said so for the first time.
+	// OldLog is set if the store has said so for the first time, and Evicts is what it has said likewise.
 	OldLog bool
+	Evicts string
 	// Review is set if slots may be of no use any more, or the tokens of a pool.
 	Review bool
 }
@@ -140,6 +141,7 @@ func (c *change) begin(of *State, now time.Time) {
 // status takes in what the store has said, but for the pauses.
 func (c *change) status(said *store.Status) {
 	c.news.OldLog = said.OldLog && !c.Status.OldLog
+	c.news.Evicts = said.Evicts
 	for _, one := range said.Resumed { // before what is in force since
 		c.resume(one)
 	}

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +45,9 @@ type List struct {
 	Shared []Account // charged whichever of them is, in the order of Accounts.Shared
 	Rules  *Rules    // under which it was made
 
+	OnlyScoped     bool              // each limit has a scope
 	TakesPermits   bool              // calls in flight are limited
+	scopes         []string          // that limits have
 	inFlight       []limit.Limit     // of calls in flight, of each of them
 	inFlightShared []permits.Limit   // likewise, of the shared accounts
 	values         map[string]string // of what is counted apart; nil: those of no request
@@ -74,6 +77,34 @@ func (l *List) UnitsOf(has map[string]int, cost int, more bool) (units []int, er
 		}
 	}
 	return units, nil
+}
+
+// HasScope reports whether a limit has a scope.
+func (l *List) HasScope(scope string) bool { return slices.Contains(l.scopes, scope) }
+
+// ScopesText lists the scopes that limits have.
+func (l *List) ScopesText() string { return cmp.Or(strings.Join(l.scopes, ", "), "none") }
+
+// keepScopes notes which scopes the limits have.
+func (l *List) keepScopes() {
+	l.OnlyScoped = true
+	note := func(all []limit.Limit) {
+		for i := range all {
+			if scope := all[i].Scope; scope == "" {
+				l.OnlyScoped = false
+			} else if !slices.Contains(l.scopes, scope) {
+				l.scopes = append(l.scopes, scope)
+			}
+		}
+	}
+	for _, accounts := range [...][]Account{l.Each, l.Shared} {
+		for i := range accounts {
+			note(accounts[i].Limits)
+			note(accounts[i].Metered)
+		}
+	}
+	l.OnlyScoped = l.OnlyScoped && l.inFlightShared == nil // whose scopes are not kept
+	slices.Sort(l.scopes)
 }
 
 // Counts reports whether a limit counts a unit.
@@ -188,6 +219,7 @@ func (k *Keeper) List(r *Rules, accounts ...Account) (*List, error) {
 	list.inFlight, _ = limit.SplitInFlight(accounts[0].Metered)
 	list.inFlightShared = inFlightShared
 	list.keepPermits(nil)
+	list.keepScopes()
 	return list, nil
 }
 

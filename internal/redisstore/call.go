@@ -14,8 +14,6 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-var errNoClient = errors.New("ration: RedisStore.Client is nil: set it to a redis.UniversalClient")
-
 // The states of a call, and of a booking in a batch. Whoever moves it from waiting
 // decides what becomes of the result.
 const (
@@ -137,6 +135,9 @@ func (s *Store) timeout() time.Duration {
 func (s *Store) timeoutError(op string) error {
 	s.announcements.forget()
 	s.reloadCluster()
+	if s.speaksNoTLS() {
+		return &store.StoreError{Op: op, Permanent: true, Err: errNoTLS}
+	}
 	return &store.StoreError{Op: op, Err: fmt.Errorf("no answer within %v: %w", s.timeout(), context.DeadlineExceeded)}
 }
 
@@ -215,6 +216,11 @@ var temporary = []string{
 // a Cluster asks which node has which: by itself it does so once a minute.
 func (s *Store) failed(op string, err error) error {
 	failure := newStoreError(op, err)
+	if isCertificate(err) {
+		failure.Permanent = true
+	} else if failure.Temporary() && s.speaksNoTLS() {
+		failure.Permanent, failure.Err = true, errNoTLS
+	}
 	if _, single := s.Client.(*redis.Client); single && errors.Is(err, redis.ErrClosed) {
 		failure.Permanent = true // the program has closed it; a Cluster's clients of single nodes come and go
 	}

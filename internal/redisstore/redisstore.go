@@ -4,6 +4,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,9 @@ type Store struct {
 	told          toldWorkers
 	// others is set when a script found that an account's limits, or its log, are of an algorithm that the worker's own
 	// limits do not name, because another worker has changed them.
-	others atomic.Bool
+	others   atomic.Bool
+	triedTLS sync.Once
+	noTLS    bool // set by triedTLS
 }
 
 // Reset implements [store.Store].

@@ -96,7 +96,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), NewestCard: n[5], Since: n[6],
 		More: n[7] > 0, OldLog: n[8] > 0,
 	}
-	if reply.err == nil {
+	if status.Evicts = reply.name(); reply.err == nil {
 		status.Card = reply.card()
 	}
 	for _, asked := range r.Permits {

@@ -11,8 +11,9 @@
 --         workers there are, the highest revision, the version of the newest card of an account, since which
 --         version pauses are told, or
 --         0 for all, 1 if there are more of them: the version is then that of the last
---         one, and 1 if a worker that knows none finds the keys of ration:v1; and the budget's card, its
---         limits with their edition and why they are. Then for each limit of calls in flight that was named the
+--         one, and 1 if a worker that knows none finds the keys of ration:v1; then which keys Redis evicts when its
+--         memory is full, empty if none or nobody may know, as a worker that knows none is told; and the budget's card,
+--         its limits with their edition and why they are. Then for each limit of calls in flight that was named the
 --         worker's share, the limit in force, how many calls are in flight, and 1 if workers want more. Then for each
 --         pause, in the order
 --         in which they changed, the account's name, and the numbers when it
@@ -68,6 +69,15 @@ elseif ARGV[2] ~= '' then
 end
 -- A user who may not see those keys is told nothing of them.
 local old = known == 0 and redis.pcall('EXISTS', (string.gsub(base, '^ration:v2:', 'ration:v1:'))) == 1
+-- Nor of how Redis is configured.
+local evicts = ''
+if known == 0 then
+  local memory = redis.pcall('INFO', 'memory')
+  memory = type(memory) == 'string' and memory or ''
+  if string.find(memory, 'maxmemory:[1-9]') then
+    evicts = string.match(memory, 'maxmemory_policy:([%a-]+)') or ''
+  end
+end
 local state, kept = readState(), call('HMGET', base, 'revision', 'began', 'newest', 'card', 'why')
 local current = state.version
 -- A version that the list of changes does not reach back to, or that never was.
@@ -80,7 +90,7 @@ local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
 local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state.lost),
   encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(kept[3] or 0), encode(known),
   encode(more and 1 or 0), encode(old and 1 or 0),
-  named(kept[4]), named(kept[5])}
+  named(evicts ~= 'noeviction' and evicts or ''), named(kept[4]), named(kept[5])}
 for _, one in ipairs(asked) do
   reply[#reply + 1] = givePermits(ARGV[2], one, now)
 end
