@@ -128,7 +128,7 @@ func TestUsingChangesACopy(t *testing.T) {
 	require.Equal(t, "SlidingLog", limit.Algorithm.String())
 	require.Equal(t, "Algorithm(7)", ration.Algorithm(7).String())
 	_, err := rationtest.NewBudget(limit.Using(7)).Try(t.Context(), ration.NewToken("a"), 1)
-	require.ErrorContains(t, err, "limit 1: Algorithm is Algorithm(7): it must be one of the package's constants")
+	require.ErrorContains(t, err, "Budget.Limits[0]: Algorithm is Algorithm(7): it must be one of the package's constants")
 }
 
 // Whatever is read is a limit that a budget takes, and is written so that it is
