@@ -31,4 +31,6 @@ type News struct {
 	// Now is set if units of calls that have left are free: there is room from now on, but not beside the slots that were booked
 	// ahead in the meantime, so that the first callers are to ask for earlier ones in place of theirs, and not the last.
 	Now bool
+	// Silent is set if the store has said nothing for so long that it may answer no more: who hears it asks.
+	Silent bool
 }

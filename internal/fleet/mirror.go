@@ -235,6 +235,12 @@ const unknownVersion = -1
 // hear takes in what the store tells of itself: a new version of the status, or that slots are free. The
 // store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
 func (m *Mirror) hear(news store.News) {
+	if news.Silent {
+		if m.Store.MayAnswer() {
+			go func() { _ = m.Refresh(context.Background()) }() // which notes whether it answers
+		}
+		return
+	}
 	if news.Version == 0 {
 		go m.Lines.Freed(news)
 	}

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ration-go/ration/store"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration/store"
 )
 
 // Pause implements [store.Store].
@@ -218,13 +219,17 @@ func addPause(status *store.Status, name string, until time.Time, number int, ca
 // A channel without watchers is not left before: its budget is soon watched again.
 
 const (
-	// quietFor is the silence after which the connection is tried: Redis confirms a channel
-	// that is subscribed to again. After as long once more without an answer it is made anew.
-	quietFor = 15 * time.Second
-	// leastRest and longestRest bound the time between two tries to subscribe. It doubles
-	// while Redis, or a proxy before it, refuses.
+	// quietFor is the silence after which Redis is asked whether it is there. If it says nothing for as long again, the watchers are told,
+	// and the connection is made anew once it was silent deadAfter times in a row. Callers that all wait for their slots ask Redis
+	// nothing, so this is how a process finds out within three seconds that Redis does not answer: a second of silence, and the two in
+	// which a question must be answered. It costs one PING for each half second in which nothing else is said.
+	quietFor  = 500 * time.Millisecond
+	deadAfter = 6
+	// leastRest and longestRest bound the time between two tries to subscribe, and refusedRest while Redis, or a proxy before it, answers
+	// that it does not want to. It doubles each time.
 	leastRest   = 50 * time.Millisecond
-	longestRest = time.Minute
+	longestRest = time.Second
+	refusedRest = time.Minute
 )
 
 // watchers are those who want to hear of budgets' new versions.
@@ -284,13 +289,18 @@ func (w *watchers) remove(channel string, one *watcher) {
 func (w *watchers) listen(ctx context.Context, client redis.UniversalClient) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for rest := leastRest; ; rest = min(2*rest, longestRest) {
+	rest := leastRest
+	for {
 		confirmed, err := w.receive(ctx, client)
 		if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
 			return
 		}
 		if confirmed {
 			rest = leastRest
+		} else if _, refused := errors.AsType[redis.Error](err); refused {
+			rest = min(2*rest, refusedRest)
+		} else {
+			rest = min(2*rest, longestRest)
 		}
 		timer.Reset(rest)
 		select {
@@ -316,12 +326,26 @@ func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (c
 	w.pubsub = pubsub
 	w.mu.Unlock()
 	err = w.subscribe(ctx, pubsub)
-	for tried := false; err == nil; {
+	for silences := 0; err == nil; {
 		var got any
 		if got, err = pubsub.ReceiveTimeout(ctx, cmp.Or(w.quiet, quietFor)); err == nil {
-			tried = false
-		} else if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() && !tried {
-			tried, err = true, pubsub.Ping(ctx) // a connection that is dead answers nothing
+			if silences > 1 { // it answers again
+				w.tellAll(pubsub, store.News{})
+			}
+			silences = 0
+		} else if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() {
+			switch silences++; silences {
+			case 1:
+				err = pubsub.Ping(ctx)
+			case deadAfter:
+			default:
+				if err = nil; silences == 2 {
+					w.tellAll(pubsub, store.News{Silent: true})
+				}
+			}
+		}
+		if _, refused := errors.AsType[redis.Error](err); refused && confirmed { // a user who may not ping: Redis has answered
+			silences, err = 0, nil
 		}
 		switch got := got.(type) {
 		case *redis.Subscription:
@@ -331,12 +355,25 @@ func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (c
 			w.tell(pubsub, got.Channel, parseNews(got.Payload))
 		}
 	}
+	if _, refused := errors.AsType[redis.Error](err); !refused { // or Redis has answered
+		w.tellAll(pubsub, store.News{Silent: true})
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pubsub == pubsub {
 		w.pubsub = nil
 	}
 	return confirmed, err
+}
+
+// tellAll tells the watchers of all channels.
+func (w *watchers) tellAll(pubsub *redis.PubSub, news store.News) {
+	w.mu.Lock()
+	channels := slices.Collect(maps.Keys(w.byChannel))
+	w.mu.Unlock()
+	for _, channel := range channels {
+		w.tell(pubsub, channel, news)
+	}
 }
 
 // subscribe subscribes to the channels of all watchers.

@@ -24,7 +24,11 @@ type listener struct {
 
 func listen(s *redisstore.Store, budget string) listener {
 	l := listener{heard: make(chan int64, 1000)}
-	l.stop = s.Watch(budget, func(news store.News) { l.heard <- news.Version })
+	l.stop = s.Watch(budget, func(news store.News) {
+		if !news.Silent {
+			l.heard <- news.Version
+		}
+	})
 	return l
 }
 
