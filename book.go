@@ -55,7 +55,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		}
 
 		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
-			Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
+			Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due), time.Time{})
 		slept := sleep(ctx, time.Until(w.due), wakers{})
 		if w.Waits = wait.end(w.Waits); slept == contextEnded {
 			return false, flight.Ended(ctx)

@@ -109,22 +109,25 @@ type Budget struct {
 	evidence cooldown.Evidence // of what refusals are about
 	reach    cooldown.Reach
 
-	keeper   limits.Keeper // of the accounts' limits, wired likewise
-	tokens   tokenAccounts
-	turns    atomic.Uint64 // how many callers have come
-	lines    lines         // the callers that wait
-	holds    holding.Holds // their slots, as far as the store is told of them
-	waking   lead.Wake
-	waiting  [rationtrace.Concurrency + 1]atomic.Int64 // callers, by reason
-	spent    spent
-	used     estimate.Estimates
-	delays   arrival.Delays
-	inFlight atomic.Int64 // attempts that have no response yet
-	leaving  atomic.Bool  // whether nobody comes any more
-	rates    rates.Rates
-	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
-	once     told     // hosts of HostNotNamed, and fields of ConfigDoubtful
-	unread   told     // the refusals of LimitUnclear
+	keeper      limits.Keeper // of the accounts' limits, wired likewise
+	tokens      tokenAccounts
+	turns       atomic.Uint64 // how many callers have come
+	lines       lines         // the callers that wait
+	holds       holding.Holds // their slots, as far as the store is told of them
+	waking      lead.Wake
+	waiting     [rationtrace.Concurrency + 1]atomic.Int64 // callers, by reason
+	spent       spent
+	used        estimate.Estimates
+	delays      arrival.Delays
+	inFlight    atomic.Int64 // attempts that have no response yet
+	leaving     atomic.Bool  // whether nobody comes any more
+	rates       rates.Rates
+	ages        rates.Ages              // of callers that wait
+	failure     atomic.Pointer[failure] // the last; nil: there was none
+	recentLines recentLines             // what was logged a moment ago
+	pooled      sync.Map                // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	once        told                    // hosts of HostNotNamed, and fields of ConfigDoubtful
+	unread      told                    // the refusals of LimitUnclear
 }
 
 const defaultRetryStoreFor = 30 * time.Second

@@ -278,16 +278,74 @@ func (b *Budget) tell(more ...Event) {
 // notify logs an event and calls OnEvent.
 func (b *Budget) notify(e Event) {
 	e.Budget = b.Name
-	if b.Logger != nil {
-		said := e
-		if e.Kind == Paused || e.Kind == TokenQuarantined {
-			said.Cause = "" // it is a field, and may be long
-		}
-		b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
+	if b.Logger != nil && (e.Kind.level() == slog.LevelError || b.recentLines.isLine(e, b.logMore)) {
+		b.log(e, "")
 	}
 	if b.OnEvent != nil {
 		b.OnEvent(e)
 	}
+}
+
+// log writes a line of an event.
+func (b *Budget) log(e Event, more string) {
+	said := e
+	if e.Kind == Paused || e.Kind == TokenQuarantined {
+		said.Cause = "" // it is a field, and may be long
+	}
+	b.Logger.LogAttrs(context.Background(), e.Kind.level(), more+said.String(), e.LogValue().Group()...)
+}
+
+// logMore writes a line of so many events, of which the last is told.
+func (b *Budget) logMore(last Event, count int) {
+	if count == 1 {
+		b.log(last, "")
+	} else {
+		b.log(last, fmt.Sprintf("%d more %v within %v, the last: ", count, last.Kind, linesWithin))
+	}
+}
+
+// The same news of many accounts are some lines of a log, and then one that counts the rest: what refuses a thousand accounts would
+// otherwise be a thousand lines in every process. OnEvent is told of each.
+const (
+	mostLines   = 5
+	linesWithin = 10 * time.Second
+)
+
+// A recentLines is which events were logged a moment ago, by their kind.
+type recentLines struct {
+	mu    sync.Mutex // protects all
+	kinds [len(eventKinds)]struct {
+		began   time.Time // of the time in which events are counted
+		written int
+		held    int // that are counted, and not written
+		last    Event
+	}
+}
+
+// isLine reports whether an event has a line of its own. Otherwise more is called soon, with the last such event and how many there were.
+func (l *recentLines) isLine(e Event, more func(last Event, count int)) bool {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := &l.kinds[e.Kind]
+	if now.Sub(k.began) >= linesWithin && k.held == 0 {
+		k.began, k.written = now, 0
+	}
+	if k.written < mostLines {
+		k.written++
+		return true
+	}
+	if k.held++; k.held == 1 {
+		time.AfterFunc(max(0, k.began.Add(linesWithin).Sub(now)), func() {
+			l.mu.Lock()
+			last, count := k.last, k.held
+			k.held, k.last, k.began, k.written = 0, Event{}, time.Now(), 1
+			l.mu.Unlock()
+			more(last, count)
+		})
+	}
+	k.last = e
+	return false
 }
 
 // mostTold is how much is told once.

@@ -230,7 +230,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	begin := func(why rationtrace.Wait) {
 		w.Waits = wait.end(w.Waits)
 		w.noteSpent(why)
-		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due))
+		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due), w.asleep)
 	}
 	ahead := own.Slot != nil && own.Reason == 0
 	if ahead {

@@ -59,7 +59,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		if pause == backoff.Stop {
 			return failed
 		}
-		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom)
+		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom, time.Time{})
 		_ = sleep(ctx, pause, wakers{})
 		w.Waits = wait.end(w.Waits)
 	}

@@ -40,7 +40,7 @@ func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.
 	var wait wait
 	if !source.Ready() {
 		p.budget.fleet.TellSoon()
-		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
+		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom, time.Time{})
 	}
 	s, err := source.Secret(ctx, p.noteSource)
 	*waits = wait.end(*waits)

@@ -2,6 +2,7 @@ package ration_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -108,5 +109,77 @@ func TestABudgetThatWasLeftIsNoWorkerOnceItsCallersHaveEnded(t *testing.T) {
 		rationtest.Drain(t, rationtest.Get(t, client, "http://api/"))
 		time.Sleep(11 * time.Second)
 		require.Zero(t, workers(), "who came nevertheless has gone")
+	})
+}
+
+// A process whose limits are not the fleet's gets nothing. It is shown among the workers, with the error, and what it was given.
+func TestAProcessWithOtherLimitsIsShown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	kept := &ration.RedisStore{Client: server.Client(t)}
+	of := func(most int) *ration.Budget {
+		return &ration.Budget{Name: "api", Limits: []ration.Limit{{Max: most, Window: time.Hour}}, Store: &ration.RedisStore{Client: server.Client(t)}}
+	}
+	_, err := of(30).Wait(t.Context(), ration.NewToken("t"), 1)
+	require.NoError(t, err)
+	_, err = of(60).Wait(t.Context(), ration.NewToken("t"), 1)
+	differ, _ := errors.AsType[*ration.LimitsError](err)
+	require.NotNil(t, differ)
+	require.Eventually(t, func() bool {
+		d, err := kept.Describe(t.Context(), "api")
+		if err != nil {
+			return false
+		}
+		for _, w := range d.Workers {
+			if p := w.Load.Process; p.Error != "" {
+				require.Equal(t, differ.Error(), p.Error)
+				require.Equal(t, []string{"60/1h"}, p.Limits)
+				require.WithinDuration(t, d.Now, p.ErrorAt, 10*time.Second)
+				require.Less(t, p.ClockAhead.Abs(), time.Second)
+				return true
+			}
+		}
+		return false
+	}, 5*time.Second, 50*time.Millisecond)
+}
+
+// How long callers wait, and how long the provider takes, is told, and so is what was answered in all.
+func TestHowLongCallersWaitIsTold(t *testing.T) {
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
+		kept := &ration.RedisStore{Client: server.Client(t)}
+		budget := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{{Max: 1, Window: 20 * time.Second}}, Store: rationtest.WithClock(kept, time.Now)}
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(300 * time.Millisecond)
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, ration.NewToken("t"))}}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		for range 4 { // which have their slots after 0, 20, 40 and 60 s
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				req, _ := http.NewRequestWithContext(ctx, "GET", "http://api/", nil)
+				if resp, err := client.Do(req); err == nil {
+					_ = resp.Body.Close()
+				}
+			}()
+		}
+		time.Sleep(55 * time.Second)
+		d, err := kept.Describe(t.Context(), budget.Name)
+		require.NoError(t, err)
+		require.Len(t, d.Workers, 1)
+		load := d.Workers[0].Load
+		require.InDelta(t, 50, load.LongestWait.Seconds(), 6, "it tells every ten seconds")
+		require.Equal(t, 3, load.Waited.Count())
+		require.InEpsilon(t, 20*time.Second, load.Waited.Mean(), 0.1)
+		require.InEpsilon(t, 40*time.Second, load.Waited.Quantile(1), 0.1)
+		require.InEpsilon(t, 300*time.Millisecond, load.Took.Quantile(0.5), 0.06)
+		require.Equal(t, map[string]int64{"2xx": 3}, load.AnswersInAll)
+		stop()
+		for range 4 {
+			<-ended
+		}
 	})
 }

@@ -49,16 +49,21 @@ type wait struct {
 	traces  traces
 	of      rationtrace.Wait
 	begun   time.Time
+	age     *rates.Age
 	region  *trace.Region
 	labeled bool
 }
 
-// beginWait tells that a caller begins to wait, presumably for so long. Profiles of goroutines show
+// beginWait tells that a caller begins to wait, presumably for so long, which has waited for something since then; zero: it has not. Profiles of goroutines show
 // the reason of a long wait: the goroutine has labels for that time, and then those of its context again.
-func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration) wait {
+func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration, since time.Time) wait {
 	why.Budget = b.Name
 	b.waiting[why.Reason].Add(1)
 	w := wait{ctx: ctx, budget: b, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
+	if since.IsZero() {
+		since = w.begun
+	}
+	w.age = b.ages.Begin(since)
 	if trace.IsEnabled() {
 		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
@@ -87,6 +92,7 @@ func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
 	}
 	w.of.Took = time.Since(w.begun)
 	w.budget.waiting[w.of.Reason].Add(-1)
+	w.budget.ages.End(w.age)
 	if w.region != nil {
 		w.region.End()
 	}
@@ -192,6 +198,14 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 			b.rates.First.CompareAndSwap(0, at)
 		}
 		s.Slots.Add(1)
+		bucket := 0
+		if g.Waited > 0 {
+			bucket = store.HistogramBucket(g.Waited)
+		}
+		b.rates.Waited[bucket].Add(1)
+	}
+	if err != nil && outcomeOf(err) == rationtrace.Failed {
+		b.noteFailure(err)
 	}
 	if t == (traces{}) {
 		return
@@ -201,18 +215,44 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 			rationtrace.Granted{Budget: b.Name, Account: g.account.ID, Token: g.Token.id, Cost: g.Cost, Slot: g.Slot, Late: g.Late, Waits: g.Waits})
 		return
 	}
-	outcome := rationtrace.Failed
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.GaveUp) { return o.GaveUp }, rationtrace.GaveUp{Budget: b.Name, Outcome: outcomeOf(err), Err: err})
+}
+
+// outcomeOf returns how a caller has ended that got an error.
+func outcomeOf(err error) rationtrace.Outcome {
 	switch {
 	case errors.Is(err, store.ErrExhausted):
-		outcome = rationtrace.Exhausted
+		return rationtrace.Exhausted
 	case errors.Is(err, ErrNoToken):
-		outcome = rationtrace.NoToken
+		return rationtrace.NoToken
 	case errors.Is(err, store.ErrStoreUnavailable):
-		outcome = rationtrace.StoreError
+		return rationtrace.StoreError
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		outcome = rationtrace.Cancelled
+		return rationtrace.Cancelled
 	}
-	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.GaveUp) { return o.GaveUp }, rationtrace.GaveUp{Budget: b.Name, Outcome: outcome, Err: err})
+	return rationtrace.Failed
+}
+
+// A failure is why a caller got nothing.
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// noteFailure has the store told within a second that callers fail, for people to see: of a process with wrong limits it hears nothing else.
+func (b *Budget) noteFailure(err error) {
+	if b.wired.Load() {
+		b.failure.Store(&failure{err, time.Now()})
+		b.fleet.TellSoon()
+	}
+}
+
+// fails returns why a caller got nothing lately; nil: none did.
+func (b *Budget) fails(lately time.Duration) *failure {
+	if last := b.failure.Load(); last != nil && time.Since(last.at) < lately {
+		return last
+	}
+	return nil
 }
 
 // attempt returns what is told of an attempt of a request on the grant.

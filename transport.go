@@ -18,6 +18,7 @@ import (
 	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A Transport is an http.RoundTripper that sends a request when the pool's quota has room
@@ -352,6 +353,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		status = min(max(0, resp.StatusCode), len(rates.Class)-1)
 	}
 	grant.budget.rates.Answered[rates.Class[status]].Add(1)
+	if status > 0 {
+		grant.budget.rates.Took[store.HistogramBucket(time.Since(trace.begun))].Add(1)
+	}
 
 	switch {
 	case err == nil && resp == nil:

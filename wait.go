@@ -207,7 +207,7 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 // queueForPermit waits until the caller is given permits. Without them and without an error it is to look again.
 func (w *waiter) queueForPermit(ctx context.Context, sets []permits.Set, why rationtrace.Wait, allowed time.Duration, byDeadline bool) error {
 	b := w.budget
-	wait := b.beginWait(ctx, w.traces, why, watchFrom)
+	wait := b.beginWait(ctx, w.traces, why, watchFrom, time.Time{})
 	defer func() { w.Waits = wait.end(w.Waits) }()
 	c := b.lines.permits.Join(permitKey{w.accounts, strings.Join(w.excluded, ","), strings.Join(w.scopes, ",")}, w.turn, sets)
 	timer := time.NewTimer(min(allowed, mostUnwanted))
@@ -348,7 +348,7 @@ func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 
 // sleepUnless sleeps for a time, or until something holds that the fleet's state tells, and adds to the waits.
 func (b *Budget) sleepUnless(ctx context.Context, length time.Duration, until func() bool, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
-	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
+	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length, time.Time{})
 	defer func() { *waits = wait.end(*waits) }()
 	if length >= watchFrom {
 		defer b.fleet.Watch()()

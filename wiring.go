@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -74,9 +75,9 @@ func (o wired) NotRecorded(account string, count int, err error) {
 	o.b.emit(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
 }
 
-// IsStalled implements fleet.Owner: callers that wait for a secret or a probe keep no watch.
+// IsStalled implements fleet.Owner: callers that wait for a secret or a probe keep no watch, nor do those that fail.
 func (o wired) IsStalled() bool {
-	return o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
+	return o.b.fails(fleet.Heartbeat) != nil || o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
 }
 
 // Tell implements fleet.Owner.
@@ -156,8 +157,18 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 
 // load returns what other processes are told of this one's callers.
 func (b *Budget) load() store.Load {
-	load := store.Load{InFlight: int(b.inFlight.Load())}
-	b.rates.Add(&load, time.Now())
+	now := time.Now()
+	load := store.Load{InFlight: int(b.inFlight.Load()), LongestWait: b.ages.Longest(now), Process: store.Process{Version: version(), Revision: b.Revision}}
+	b.rates.Add(&load, now)
+	for _, l := range b.Limits[:min(len(b.Limits), mostLimitsTold)] {
+		load.Process.Limits = append(load.Process.Limits, l.String())
+	}
+	if least, _ := b.durable.Clock.Reads(now); !least.IsZero() {
+		load.Process.ClockAhead = now.Sub(least)
+		if last := b.fails(time.Minute); last != nil {
+			load.Process.Error, load.Process.ErrorAt = fmt.Sprintf("%.500s", strings.ToValidUTF8(last.err.Error(), "?")), least.Add(-now.Sub(last.at))
+		}
+	}
 	for reason, n := range b.waitingNow() {
 		if load.Waiting == nil {
 			load.Waiting = make(map[string]int)
@@ -166,6 +177,24 @@ func (b *Budget) load() store.Load {
 	}
 	return load
 }
+
+// mostLimitsTold is how many of its limits a process tells of: they are for people.
+const mostLimitsTold = 10
+
+// version returns ration's; empty: the build does not say.
+var version = sync.OnceValue(func() string {
+	const path = "github.com/ration-go/ration"
+	build, found := debug.ReadBuildInfo()
+	if !found {
+		return ""
+	}
+	for _, m := range append(build.Deps, &build.Main) {
+		if m.Path == path && m.Version != "(devel)" {
+			return m.Version
+		}
+	}
+	return ""
+})
 
 // Overridden implements limits.Owner.
 func (o wired) Overridden(account string, ours, theirs []limit.Limit) {

@@ -57,9 +57,9 @@ type segment struct {
 // LabelAt is where the limit is written beside its line.
 func (c chart) LabelAt() float64 { return max(10, c.Line+4) }
 
-// chartOf returns the chart of one limit of an account.
-func chartOf(s *snapshot, d *store.Description, a store.DescribedAccount, l store.LimitUsage, span time.Duration) chart {
-	budget := d.Budget
+// chartOf returns the chart of one limit of an account, which is at that place.
+func chartOf(s *snapshot, d *store.Description, a store.DescribedAccount, place int, span time.Duration) chart {
+	budget, l := d.Budget, a.Limits[place]
 	c := chart{Limit: view.Limit(l.Limit), Used: l.Used, Ahead: l.Ahead, Capacity: l.Limit.Capacity()}
 	state, words, until := view.StateOf(d, a, l)
 	if c.Left = fmt.Sprintf("%d left of %d", l.Remaining, c.Capacity); state >= view.StatePaused {
@@ -68,7 +68,7 @@ func chartOf(s *snapshot, d *store.Description, a store.DescribedAccount, l stor
 	if until.After(a.Now) {
 		c.Left += ", next in " + left(until, a.Now)
 	}
-	points := s.series[seriesKey{budget, a.Account, c.Limit}].over(span, s.at)
+	points := s.series[seriesKey{budget, a.Account, place}].over(span, s.at)
 	most := c.Capacity
 	for _, p := range points {
 		most = max(most, p.used+p.ahead)
@@ -116,15 +116,23 @@ func chartOf(s *snapshot, d *store.Description, a store.DescribedAccount, l stor
 	return c
 }
 
-// sparkline returns the line of a budget's calls a second over an hour, in a field of 100 by 20, and the most that it shows.
+// leastSpark is the least time that a sparkline shows.
+const leastSpark = 5 * time.Minute
+
+// sparkline returns the line of a budget's calls a second over an hour, or since the first sample, in a field of 100 by 20, and the most that
+// it shows.
 func (s *snapshot) sparkline(budget string) (line string, most float64) {
 	points := s.series[seriesKey{budget: budget}].over(longPast, s.at)
 	for _, p := range points {
 		most = max(most, p.rate)
 	}
+	span := leastSpark
+	if len(points) > 0 {
+		span = min(longPast, max(span, s.at.Sub(points[0].at)))
+	}
 	var b strings.Builder
 	for _, p := range points {
-		fmt.Fprintf(&b, "%.1f,%.1f ", 100*(1-s.at.Sub(p.at).Seconds()/longPast.Seconds()), 19-18*p.rate/max(most, 1e-9))
+		fmt.Fprintf(&b, "%.1f,%.1f ", 100*(1-s.at.Sub(p.at).Seconds()/span.Seconds()), 19-18*p.rate/max(most, 1e-9))
 	}
 	return strings.TrimSpace(b.String()), most
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -40,7 +41,18 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 		}
 		m.Gauge("ration_in_flight", "Requests that were sent and not answered, likewise.", sum.InFlight, "budget", d.Budget)
 		m.Gauge("ration_refused_last_minute", "Responses that refused a request in the last minute, likewise.", sum.Refused, "budget", d.Budget)
-		m.Gauge("ration_workers", "Processes that were heard of in the last minute.", len(d.Workers), "budget", d.Budget)
+		m.Gauge("ration_workers", "Processes that were heard of in the last minute, or said that they are idle.", len(d.Workers), "budget", d.Budget)
+		m.Gauge("ration_workers_failing", "Of them those whose callers got nothing in the last minute by their own fault, such as limits that are not the fleet's.", sum.Failing, "budget", d.Budget)
+		m.Gauge("ration_workers_silent", "Of them those that have ended without a word, or hang.", sum.Silent, "budget", d.Budget)
+		m.Gauge("ration_longest_wait_seconds", "How long the caller waits that has waited longest.", sum.Longest.Seconds(), "budget", d.Budget)
+		m.Gauge("ration_slots_per_second", "Callers that got their slot a second, as the processes said within ten seconds.", sum.SlotsPerSecond, "budget", d.Budget)
+		for _, part := range []float64{0.5, 0.99} {
+			m.Gauge("ration_wait_last_minute_seconds", "How long callers waited that got their slot in the last minute, at most, by the part of them.", sum.Waited.Quantile(part).Seconds(), "budget", d.Budget, "part", fmt.Sprint(part))
+			m.Gauge("ration_answer_last_minute_seconds", "How long the answers took of the last minute, at most, by the part of them.", sum.Took.Quantile(part).Seconds(), "budget", d.Budget, "part", fmt.Sprint(part))
+		}
+		for class, n := range sum.Answers {
+			m.Gauge("ration_answers_last_minute", "Answers in the last minute, by class: 2xx, 401, 403, 429, other 4xx, 5xx, no answer.", n, "budget", d.Budget, "class", class)
+		}
 		until := map[string]time.Time{"all": {}, "account": {}, "part": {}}
 		for _, p := range d.Pauses {
 			scope := "account"

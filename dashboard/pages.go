@@ -78,7 +78,10 @@ type workerRow struct {
 	Name, Heard       string
 	Waiting, InFlight int
 	Reasons           []reason
-	Silent            bool // it has ended, or hangs
+	Silent            bool     // it has ended, or hangs
+	Rate              string   // calls a second
+	Given             string   // its limits
+	Odd               []string // what is unusual about it
 }
 
 type reason struct {
@@ -93,6 +96,7 @@ type budgetView struct {
 	Name, Link string
 	How, Class string // how its accounts are, in words, and what marks that
 	Rates      string // how fast it is used, in words
+	Waits      string // how long callers wait, in words
 	Line       string // how long a new caller waits, in words
 	Spark      string
 	Most       string // calls a second that the sparkline shows
@@ -176,18 +180,19 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	sum := view.Summarize(d)
 	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
 	b.Resumes = slices.ContainsFunc(b.Holdups, func(one holdup) bool { return one.Resume != "" })
-	for _, w := range slices.Backward(d.Workers) {
-		row := workerRow{Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
+	given := view.GivenTo(d)
+	for _, w := range view.Workers(d) {
+		row := workerRow{Rate: view.PerSecond(w.Load.SlotsPerSecond), Given: view.Printable(strings.Join(w.Load.Process.Limits, " and ")), Odd: given.Odd(w), Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
 		if view.IsSilent(d, w) {
-			row = workerRow{Name: row.Name, Heard: row.Heard, Silent: true}
+			row = workerRow{Name: row.Name, Heard: row.Heard, Silent: true, Given: row.Given, Odd: row.Odd}
 		}
 		b.Workers = append(b.Workers, row)
 	}
-	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return b.Waiting - a.Waiting })
+	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return cmp.Or(len(b.Odd)-len(a.Odd), b.Waiting-a.Waiting) })
 	b.Reasons, p.Budget = reasonsOf(sum.Waiting), b
 	if sum.Accounts > 0 {
 		line, most := s.sparkline(d.Budget)
-		b.Rates, b.Line, b.Spark, b.Most = sum.Rates(), sum.Line(d.Now), line, view.PerSecond(most)
+		b.Rates, b.Waits, b.Line, b.Spark, b.Most = sum.Rates(), sum.Waits(), sum.Line(d.Now), line, view.PerSecond(most)
 	}
 	var found []store.DescribedAccount
 	for _, a := range d.Accounts {
@@ -225,9 +230,9 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 	for _, one := range slices.Sorted(slices.Values(spans)) {
 		p.Account.Spans = append(p.Account.Spans, spanRow{view.Short(one), one == span})
 	}
-	for _, l := range a.Limits {
-		p.Account.Charts = append(p.Account.Charts, chartOf(s, d, a, l, span))
-		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}].over(span, s.at))
+	for place, l := range a.Limits {
+		p.Account.Charts = append(p.Account.Charts, chartOf(s, d, a, place, span))
+		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, place}].over(span, s.at))
 	}
 	one := *d
 	one.Accounts = []store.DescribedAccount{a}

@@ -34,8 +34,12 @@ type snapshot struct {
 	renders *sync.Map // of address to what is sent for it: those that look at the same page are sent the same
 }
 
-// A seriesKey names a limit of an account; without an account and a limit, what all processes did.
-type seriesKey struct{ budget, account, limit string }
+// A seriesKey names a limit of an account by its place among them, so that its past goes on when the limit changes; without an account,
+// what all processes did.
+type seriesKey struct {
+	budget, account string
+	limit           int
+}
 
 // A series is the past of a limit, the oldest first: each reading of the last minutes, and one of each step of an hour.
 type series struct{ fine, coarse []point }
@@ -149,8 +153,8 @@ func (s *sampler) note(all []store.Description, now time.Time) {
 			}
 		}
 		for _, a := range d.Accounts {
-			for _, l := range a.Limits {
-				add(seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}, point{at: now, used: l.Used, ahead: l.Ahead, remaining: l.Remaining})
+			for i, l := range a.Limits {
+				add(seriesKey{d.Budget, a.Account, i}, point{at: now, used: l.Used, ahead: l.Ahead, remaining: l.Remaining})
 			}
 		}
 	}

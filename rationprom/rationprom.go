@@ -50,6 +50,7 @@ type Metrics struct {
 	refusals    *prometheus.CounterVec
 	retries     *prometheus.CounterVec
 	quarantines *prometheus.CounterVec
+	differences *prometheus.CounterVec
 	late        *prometheus.HistogramVec
 	store       *prometheus.HistogramVec
 	storeErrors *prometheus.CounterVec
@@ -104,6 +105,7 @@ func New(o Options) *Metrics {
 	m.refusals = counter("ration_refusals_total", "Responses by which the provider throttled a request.", "budget", "reason", "scope")
 	m.retries = counter("ration_retries_total", "Attempts after the first, by what made them necessary.", "budget", "reason")
 	m.quarantines = counter("ration_quarantines_total", "Quarantines of tokens that the process heard of.", "budget", "reason")
+	m.differences = counter("ration_differences_total", "Times that the process found that the provider counts otherwise than ration, by how that showed: external_usage, pace, limit_learned or limit_unclear.", "budget", "kind")
 	m.late = histogram("ration_late_seconds", "How long after its slot a caller had it.", []float64{.0001, .0005, .001, .005, .02, .1, .5, 2}, "budget")
 	m.store = histogram("ration_store_seconds", "How long the store took to answer.", []float64{.0001, .0005, .001, .005, .02, .1, .5, 2}, "operation")
 	m.storeErrors = counter("ration_store_errors_total", "Questions that the store did not answer.", "operation", "error_type")
@@ -132,6 +134,9 @@ func (m *Metrics) create() {
 		for _, reason := range append(slices.Clone(reasons), other) {
 			m.quarantines.WithLabelValues(b, reason)
 			m.refusals.WithLabelValues(b, reason, notSaid)
+		}
+		for _, kind := range differences {
+			m.differences.WithLabelValues(b, kind)
 		}
 		for _, reason := range retried {
 			m.retries.WithLabelValues(b, reason)
@@ -256,9 +261,16 @@ func errorType(err error) string {
 	return "permanent"
 }
 
-// OnEvent counts quarantines: call it from ration.Budget.OnEvent, or set it as that.
+// differences are the kinds of ration_differences_total, by the event.
+var differences = map[ration.EventKind]string{ration.ExternalUsage: "external_usage", ration.PaceChanged: "pace", ration.LimitLearned: "limit_learned", ration.LimitUnclear: "limit_unclear"}
+
+// OnEvent counts quarantines, and where the provider counts otherwise than ration: call it from ration.Budget.OnEvent, or set it as that.
 func (m *Metrics) OnEvent(e ration.Event) {
-	if e.Kind == ration.TokenQuarantined {
+	kind, differs := differences[e.Kind]
+	switch {
+	case e.Kind == ration.TokenQuarantined:
 		m.quarantines.WithLabelValues(m.budget(e.Budget), known(string(e.Reason), reasons)).Inc()
+	case differs && !(e.Kind == ration.PaceChanged && len(e.Theirs) == 0): // a pace that has ended
+		m.differences.WithLabelValues(m.budget(e.Budget), kind).Inc()
 	}
 }

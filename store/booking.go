@@ -128,8 +128,10 @@ func (r *BookRequest) Validate() error {
 			return fmt.Errorf("ration: the request has %d %s: it must be from 0 to %d, which a limit admits at once", units, r.Accounts.Meters()[i].Unit, most)
 		}
 	}
-	if err := (Edition{r.Revision, r.KnownCard}).validate("BookRequest"); err != nil {
-		return err
+	if of := (Edition{r.Revision, r.KnownCard}); of != (Edition{}) {
+		if err := of.validate("BookRequest"); err != nil {
+			return err
+		}
 	}
 	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
 		if t.IsZero() {

@@ -74,14 +74,38 @@ type Load struct {
 	// Answers is how many requests were answered in the minute before, by class: "2xx", "401", "403", "429", "other 4xx", "5xx", "no answer".
 	// Nil: none was.
 	Answers map[string]int `json:"answers,omitempty"`
+	// AnswersInAll is Answers since the process began.
+	AnswersInAll map[string]int64 `json:"answers_in_all,omitempty"`
+	// Waited is how long those waited who got their slot in the minute before, and Took how long the responses took that came in it.
+	Waited Histogram `json:"waited,omitempty"`
+	Took   Histogram `json:"took,omitempty"`
+	// LongestWait is how long the caller waits that has waited longest. Zero: nobody waits.
+	LongestWait time.Duration `json:"longest_wait,omitempty"`
 	// RefusedLastMinute is how many responses refused a request in the minute before.
 	RefusedLastMinute int `json:"refused_last_minute,omitempty"`
 	// LogLost is when the store had lost a log for the last time of which the process has recorded its bookings again, on
 	// the store's clock. Zero: it did not.
 	LogLost time.Time `json:"log_lost,omitzero"`
+	// Process is what the process was given.
+	Process Process `json:"process,omitzero"`
+}
+
+// A Process is what a process that shares a budget was given, and whether that is of use. The zero value says nothing.
+type Process struct {
+	// Version is that of ration, and Revision the budget's. Empty: the program's build does not say.
+	Version  string `json:"version,omitempty"`
+	Revision int    `json:"revision,omitempty"`
+	// Limits are those that the budget was given, as texts: see limit.Limit.String. Those in force are in the Description.
+	Limits []string `json:"limits,omitempty"`
+	// ClockAhead is how far its clock is ahead of the store's; negative: behind.
+	ClockAhead time.Duration `json:"clock_ahead,omitempty"`
+	// Error is why a caller got nothing in the minute before, such as a [LimitsError], but for what the quota, the tokens and the caller's
+	// own context say, and ErrorAt when the last one was told so, on the store's clock. Empty: none was.
+	Error   string    `json:"error,omitempty"`
+	ErrorAt time.Time `json:"error_at,omitzero"`
 }
 
 // IsIdle reports whether the callers of the process did nothing, and have not for a minute.
 func (l *Load) IsIdle() bool {
-	return len(l.Waiting) == 0 && l.InFlight == 0 && l.SlotsPerSecond == 0 && l.RefusedLastMinute == 0 && len(l.Answers) == 0
+	return len(l.Waiting) == 0 && l.InFlight == 0 && l.SlotsPerSecond == 0 && l.RefusedLastMinute == 0 && len(l.Answers) == 0 && l.Process.Error == ""
 }

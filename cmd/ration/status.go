@@ -167,6 +167,11 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	if s.Accounts > 0 {
 		fmt.Fprintln(out, "  "+s.Rates())
 	}
+	if waits := s.Waits(); waits != "" {
+		for i, line := range wrap(waits, 76) {
+			fmt.Fprintln(out, "  "+strings.Repeat("  ", min(i, 1))+line)
+		}
+	}
 	if line := s.Line(d.Now); line != "" {
 		fmt.Fprintln(out, "  "+line)
 	}
@@ -187,8 +192,42 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	for _, p := range d.Permits {
 		fmt.Fprintln(out, "  "+view.InFlightText(p))
 	}
-	for _, w := range d.Workers {
-		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(d, w))
+	printWorkers(out, d, every)
+}
+
+// printWorkers prints a line for each worker, and below it what is unusual about it; with every, also what it was given.
+func printWorkers(out io.Writer, d *store.Description, every bool) {
+	given, all := view.GivenTo(d), view.Workers(d)
+	shown := all
+	if !every {
+		shown = all[:min(len(all), mostAccounts)]
+	}
+	for _, w := range shown {
+		text := fmt.Sprintf("worker %s, heard of %s ago", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)))
+		switch doing := view.Doing(d, w); {
+		case view.IsSilent(d, w) || w.Load.IsIdle():
+			text += ": " + doing
+		case doing != "":
+			text += ", " + doing
+		}
+		for i, line := range wrap(text, 78) {
+			fmt.Fprintln(out, "  "+strings.Repeat("  ", min(i, 1))+line)
+		}
+		if p := w.Load.Process; every && len(p.Limits) > 0 {
+			line := fmt.Sprintf("given %s, revision %d", strings.Join(p.Limits, " and "), p.Revision)
+			if p.Version != "" {
+				line += ", ration " + p.Version
+			}
+			fmt.Fprintln(out, "    "+view.Printable(line))
+		}
+		for _, odd := range given.Odd(w) {
+			for i, line := range wrap(odd, 74) {
+				fmt.Fprintln(out, "    "+strings.Repeat("  ", min(i, 1))+line)
+			}
+		}
+	}
+	if more := len(all) - len(shown); more > 0 {
+		fmt.Fprintf(out, "  and %s more: -all lists them\n", view.Counted(more, "worker"))
 	}
 }
 
@@ -201,25 +240,6 @@ func headline(s view.Summary) string {
 		return yellow
 	}
 	return bold
-}
-
-// loadText says what the callers of a worker do, as the rest of a line.
-func loadText(d *store.Description, w store.Worker) string {
-	waits := view.WaitingFor(w.Load.Waiting)
-	if view.IsSilent(d, w) {
-		return ": it has ended, or hangs"
-	}
-	if w.Load.IsIdle() {
-		return ": idle"
-	}
-	text := ""
-	if waits != "" {
-		text += ", " + waits
-	}
-	if w.Load.InFlight > 0 {
-		text += fmt.Sprintf(", %d in flight", w.Load.InFlight)
-	}
-	return text
 }
 
 // printAccounts prints a line for each limit of each account.

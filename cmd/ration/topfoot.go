@@ -52,7 +52,7 @@ func (m *top) queues() (lines []string) {
 	}
 	slices.SortStableFunc(all, func(a, b queue) int { return b.length - a.length })
 	for _, q := range all {
-		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), strings.TrimPrefix(loadText(q.budget, q.worker), ", ")), m.width))
+		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), view.Doing(q.budget, q.worker)), m.width))
 	}
 	return lines
 }

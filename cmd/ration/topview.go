@@ -65,6 +65,9 @@ func (m *top) body() (lines []string, selected int) {
 		if i == 0 || m.rows[i-1].budget != r.budget {
 			sum := view.Summarize(r.budget)
 			rates := "  " + sum.Rates()
+			if waits := sum.Waits(); waits != "" {
+				rates += "; " + waits
+			}
 			if line := sum.Line(r.budget.Now.Add(time.Since(m.read))); line != "" {
 				rates += "; " + line
 			}

@@ -16,12 +16,14 @@ type Rates struct {
 	Seconds [Seconds]Second
 	// Answered is how many requests were answered in each class, since the process began: see [Class].
 	Answered [Classes]atomic.Int64
+	// Waited is how long callers waited for their slots, and Took how long responses took: see [store.HistogramBucket].
+	Waited, Took [store.HistogramBuckets]atomic.Int64
 
 	// First is the second in which anything was counted first; 0: nothing was.
 	First atomic.Int64
 
 	mu   sync.Mutex   // protects all below
-	past [sparse]tell // of Answered, one each ten seconds at most
+	past [sparse]tell // one each ten seconds at most
 }
 
 // A Second is what was counted in one second.
@@ -32,10 +34,11 @@ type Second struct {
 	Slots, Refused atomic.Int32
 }
 
-// A tell is what Answered was at an instant.
+// A tell is what was counted until an instant.
 type tell struct {
-	at       time.Time
-	answered [Classes]int64
+	at           time.Time
+	answered     [Classes]int64
+	waited, took [store.HistogramBuckets]int64
 }
 
 // Seconds is how many are kept: more than a minute.
@@ -140,6 +143,13 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 	told := tell{at: now}
 	for class := range r.Answered {
 		told.answered[class] = r.Answered[class].Load()
+		if told.answered[class] == 0 {
+			continue
+		}
+		if load.AnswersInAll == nil {
+			load.AnswersInAll = make(map[string]int64)
+		}
+		load.AnswersInAll[Names[class]] = told.answered[class]
 		if n := told.answered[class] - base.answered[class]; n > 0 {
 			if load.Answers == nil {
 				load.Answers = make(map[string]int)
@@ -147,7 +157,23 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 			load.Answers[Names[class]] = int(n)
 		}
 	}
+	load.Waited = since(&r.Waited, &told.waited, &base.waited)
+	load.Took = since(&r.Took, &told.took, &base.took)
 	if at := &r.past[uint64(this/slotsOver)%sparse]; now.Sub(at.at) >= slotsOver*time.Second {
 		*at = told
 	}
+}
+
+// since notes what is counted now, and returns what was since before.
+func since(now *[store.HistogramBuckets]atomic.Int64, told, before *[store.HistogramBuckets]int64) (h store.Histogram) {
+	for i := range now {
+		told[i] = now[i].Load()
+		if n := int(told[i] - before[i]); n > 0 {
+			if h == nil {
+				h = make(store.Histogram)
+			}
+			h[i] = n
+		}
+	}
+	return h
 }

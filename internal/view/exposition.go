@@ -16,16 +16,16 @@ type Exposition struct {
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // Gauge adds a value of a gauge with labels, as names and values.
-func (e *Exposition) Gauge(name, help string, value int, labels ...string) {
+func (e *Exposition) Gauge(name, help string, value any, labels ...string) {
 	e.add("gauge", name, help, value, labels)
 }
 
 // Counter adds a value of a counter, likewise.
-func (e *Exposition) Counter(name, help string, value int, labels ...string) {
+func (e *Exposition) Counter(name, help string, value any, labels ...string) {
 	e.add("counter", name, help, value, labels)
 }
 
-func (e *Exposition) add(kind, name, help string, value int, labels []string) {
+func (e *Exposition) add(kind, name, help string, value any, labels []string) {
 	if e.heads == nil {
 		e.heads, e.lines = make(map[string]string), make(map[string][]string)
 	}
@@ -40,7 +40,7 @@ func (e *Exposition) add(kind, name, help string, value int, labels []string) {
 	if len(pairs) > 0 {
 		of = "{" + strings.Join(pairs, ",") + "}"
 	}
-	e.lines[name] = append(e.lines[name], fmt.Sprintf("%s%s %d\n", name, of, value))
+	e.lines[name] = append(e.lines[name], fmt.Sprintf("%s%s %v\n", name, of, value))
 }
 
 // String returns the text, of each metric the values in the order of their labels.

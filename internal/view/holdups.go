@@ -100,6 +100,10 @@ type Summary struct {
 	SlotsPerSecond float64        // how many callers get their slot a second
 	Answers        map[string]int // how many requests were answered in the last minute, by class
 	Refused        int            // how many responses refused a request in the last minute
+
+	Longest      time.Duration   // how long the caller waits that has waited longest
+	Waited, Took store.Histogram // how long callers waited in the last minute, and how long responses took
+	Failing      int             // how many processes have callers that got nothing in the last minute, by their own fault
 }
 
 // Summarize returns the summary of a budget.
@@ -152,6 +156,13 @@ func SummarizeWorkers(d *store.Description) Summary {
 			s.Waiting[reason] += n
 		}
 		s.InFlight += w.Load.InFlight
+		if w.Load.LongestWait > 0 {
+			s.Longest = max(s.Longest, w.Load.LongestWait+d.Now.Sub(w.Seen))
+		}
+		s.Waited, s.Took = s.Waited.Add(w.Load.Waited), s.Took.Add(w.Load.Took)
+		if w.Load.Process.Error != "" {
+			s.Failing++
+		}
 		s.SlotsPerSecond += w.Load.SlotsPerSecond
 		for class, n := range w.Load.Answers {
 			s.Answers[class] += n
@@ -194,6 +205,38 @@ func (s Summary) Rates() string {
 		text += "; answered in the last minute: " + strings.Join(failed, ", ")
 	}
 	return text
+}
+
+// Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s, the longest waits 3s;
+// answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
+func (s Summary) Waits() string {
+	var parts []string
+	if s.Waited.Count() > 0 {
+		parts = append(parts, fmt.Sprintf("callers waited %s, 99 of 100 at most %s", Short(s.Waited.Mean()), Short(s.Waited.Quantile(0.99))))
+	}
+	if s.Longest > 0 {
+		longest := "the longest waits " + Short(s.Longest)
+		if n := s.Drain(); n > 0 {
+			longest += fmt.Sprintf(", and all would have waited in %s", Short(n))
+		}
+		parts = append(parts, longest)
+	}
+	if s.Took.Count() > 0 {
+		parts = append(parts, fmt.Sprintf("answers took %s, 99 of 100 at most %s", Short(s.Took.Quantile(0.5)), Short(s.Took.Quantile(0.99))))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Drain returns how long it takes until all that wait now have their slots, at the rate of now; zero: nobody waits, or nothing is granted.
+func (s Summary) Drain() time.Duration {
+	waiting := 0
+	for _, n := range s.Waiting {
+		waiting += n
+	}
+	if s.SlotsPerSecond == 0 {
+		return 0
+	}
+	return time.Duration(float64(waiting) / s.SlotsPerSecond * float64(time.Second))
 }
 
 // Line returns how long the line of callers is, in words; "": somebody who comes now need not wait for quota.
@@ -371,6 +414,7 @@ func conditions(d *store.Description, s Summary) (all []Holdup) {
 		all = append(all, Holdup{What: fmt.Sprintf("Redis lost what was booked, %s ago", Short(d.Now.Sub(at))),
 			Cause: "it was restarted or flushed, or evicts keys: " + Counted(n, "worker") + " recorded their bookings again, nothing left for 2s"})
 	}
+	all = append(all, failing(d)...)
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			all = append(all, Holdup{What: fmt.Sprintf("worker %s was last heard of %s ago", Printable(w.ID), Short(d.Now.Sub(w.Seen))),

@@ -90,7 +90,12 @@ func TestWhatIsShownIsSo(t *testing.T) {
 	defer stop()
 	var all sync.WaitGroup
 	for range 3 {
-		budget := &ration.Budget{Name: "api", Limits: []ration.Limit{{Max: most, Window: window}}, Store: &ration.RedisStore{Client: redis.Client(t)}}
+		differs := func(e ration.Event) {
+			if e.Kind == ration.ExternalUsage || e.Kind == ration.LimitLearned || e.Kind == ration.LimitUnclear {
+				t.Errorf("nobody else spends the quota, and %v", e)
+			}
+		}
+		budget := &ration.Budget{OnEvent: differs, Name: "api", Limits: []ration.Limit{{Max: most, Window: window}}, Store: &ration.RedisStore{Client: redis.Client(t)}}
 		var tokens []ration.Token
 		for _, secret := range secrets {
 			tokens = append(tokens, ration.NewToken(secret))
@@ -188,6 +193,29 @@ func compareRates(t *testing.T, p *provider, d *store.Description, secrets []str
 		}
 	}
 	p.mu.Unlock()
+	p.mu.Lock()
+	before, all := 0, 0 // how many calls had arrived that must be counted, and may be
+	for token, arrivals := range p.arrivals {
+		for _, at := range arrivals {
+			if all++; now.Sub(at) > told && token != p.dead && token != p.pausing {
+				before++
+			}
+		}
+	}
+	p.mu.Unlock()
+	counted := int64(0)
+	for _, w := range d.Workers {
+		for _, n := range w.Load.AnswersInAll {
+			counted += n
+		}
+		require.Less(t, w.Load.Took.Quantile(0.99), time.Second, "the provider answers at once")
+		require.LessOrEqual(t, w.Load.LongestWait, 2*window, "each window has more slots than there are callers")
+		if now.Sub(begun) > told+window {
+			require.Greater(t, w.Load.Waited.Count(), callers)
+		}
+	}
+	require.GreaterOrEqual(t, counted, int64(before), "answers in all, of which there were %d", all)
+	require.LessOrEqual(t, counted, int64(all))
 	// All that the dead token was tried with are no refusals.
 	require.LessOrEqual(t, sum.Refused, refusals)
 	require.GreaterOrEqual(t, sum.Refused, old, "refusals that are older than %v", told)

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/store"
+)
+
+func TestWhatIsOddAboutAWorkerIsSaid(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	of := func(id string, p store.Process) store.Worker {
+		return store.Worker{ID: id, Seen: now, Load: store.Load{SlotsPerSecond: 4, Waiting: map[string]int{"quota": 2}, Process: p}}
+	}
+	usual := store.Process{Version: "v0.1.0", Limits: []string{"30/10s"}, Revision: 2, ClockAhead: 300 * time.Millisecond}
+	with := func(change func(*store.Process)) store.Process {
+		p := usual
+		change(&p)
+		return p
+	}
+	d := &store.Description{Now: now, Workers: []store.Worker{
+		of("limits", with(func(p *store.Process) { p.Limits = []string{"60/10s"} })),
+		of("a", usual),
+		of("error", with(func(p *store.Process) { p.Error, p.ErrorAt = "no\x1b[31m", now })),
+		of("clock", with(func(p *store.Process) { p.ClockAhead = 5 * time.Minute })),
+		of("b", usual),
+		of("behind", with(func(p *store.Process) { p.ClockAhead = -90 * time.Second })),
+		of("deployment", with(func(p *store.Process) { p.Version, p.Revision = "v0.2.0", 3 })),
+		of("older", store.Process{}),
+	}}
+	given := GivenTo(d)
+	odd := make(map[string][]string)
+	for _, w := range d.Workers {
+		if said := given.Odd(w); said != nil {
+			odd[w.ID] = said
+		}
+	}
+	require.Equal(t, map[string][]string{
+		"limits":     {"was given 60/10s, others 30/10s"},
+		"error":      {"its callers fail: no?[31m"},
+		"clock":      {"its clock is 5m ahead"},
+		"behind":     {"its clock is 1m30s behind"},
+		"deployment": {"has revision 3, others 2", "is ration v0.2.0, others v0.1.0"},
+	}, odd)
+	require.Equal(t, "4 calls/s, 2 waiting for quota", Doing(d, d.Workers[1]))
+	require.Equal(t, "error", Workers(d)[0].ID, "the worst comes first")
+	holdups := Holdups(d)
+	require.Len(t, holdups, 1)
+	require.Equal(t, Holdup{What: "callers get nothing in worker error", Cause: "no?[31m"}, holdups[0])
+	require.Equal(t, 1, Summarize(d).Failing)
+}
