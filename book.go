@@ -159,7 +159,7 @@ func (b *Budget) bookOptions(o *requestOptions) (scopes []string, reserve int, e
 		share = o.reserve
 	}
 	if !(share >= 0 && share <= 0.999) {
-		return nil, 0, &ConfigError{b.Name, "WithReserve", fmt.Errorf("Reserve is %v: it must be from 0 to 0.999", share)}
+		return nil, 0, &ConfigError{b.Name, "WithReserve", fmt.Errorf("the reserve is %v: it must be from 0 to 0.999", share)}
 	}
 	return scopes, int(math.Ceil(share*1000 - 1e-9)), nil // too much left does no harm
 }

@@ -142,7 +142,8 @@ func (t *Transport) wrong() (all []error) {
 		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxCooldown", t.MaxCooldown},
 	} {
 		if d.value < 0 {
-			all = append(all, &ConfigError{Field: "Transport." + d.field, Err: fmt.Errorf("Transport.%s is %v: it must not be negative", d.field, d.value)})
+			field := "Transport." + d.field
+			all = append(all, &ConfigError{Field: field, Err: fmt.Errorf("%s is %v: it must not be negative", field, d.value)})
 		}
 	}
 	if err := t.Retries.check(); err != nil {

@@ -57,7 +57,7 @@ func TestReserveMustBeAShare(t *testing.T) {
 	}
 	b.Reserve = 2
 	_, err := ration.NewPool(b, ration.NewToken("a")).Take(t.Context(), 1)
-	require.ErrorContains(t, err, "Reserve is 2: it must be from 0 to 0.999")
+	require.ErrorContains(t, err, "the reserve is 2: it must be from 0 to 0.999")
 	_, err = b.Try(ration.WithScopes(t.Context(), "a scope"), ration.NewToken("a"), 1)
 	require.ErrorContains(t, err, `scope "a scope"`)
 }

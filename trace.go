@@ -242,9 +242,17 @@ type failure struct {
 // noteFailure has the store told within a second that callers fail, for people to see: of a process with wrong limits it hears nothing else.
 func (b *Budget) noteFailure(err error) {
 	if b.wired.Load() {
+		if last := b.fails(time.Minute); last != nil && isOf[*LimitsError](err) && isOf[*LimitsError](last.err) {
+			err = last.err // the same news, of another account
+		}
 		b.failure.Store(&failure{err, time.Now()})
 		b.fleet.TellSoon()
 	}
+}
+
+func isOf[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // fails returns why a caller got nothing lately; nil: none did.

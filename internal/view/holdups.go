@@ -156,9 +156,7 @@ func SummarizeWorkers(d *store.Description) Summary {
 			s.Waiting[reason] += n
 		}
 		s.InFlight += w.Load.InFlight
-		if w.Load.LongestWait > 0 {
-			s.Longest = max(s.Longest, w.Load.LongestWait+d.Now.Sub(w.Seen))
-		}
+		s.Longest = max(s.Longest, w.Load.LongestWait) // as it was told: the caller may have its slot by now
 		s.Waited, s.Took = s.Waited.Add(w.Load.Waited), s.Took.Add(w.Load.Took)
 		if w.Load.Process.Error != "" {
 			s.Failing++
@@ -207,8 +205,8 @@ func (s Summary) Rates() string {
 	return text
 }
 
-// Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s, the longest waits 3s;
-// answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
+// Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s, the longest waits 3s, and all who wait have
+// their slots in 5s; answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
 func (s Summary) Waits() string {
 	var parts []string
 	if s.Waited.Count() > 0 {
@@ -217,7 +215,7 @@ func (s Summary) Waits() string {
 	if s.Longest > 0 {
 		longest := "the longest waits " + Short(s.Longest)
 		if n := s.Drain(); n > 0 {
-			longest += fmt.Sprintf(", and all would have waited in %s", Short(n))
+			longest += fmt.Sprintf(", and all who wait have their slots in %s", Short(n))
 		}
 		parts = append(parts, longest)
 	}

@@ -56,7 +56,7 @@ func revisionOf(p store.Process) string { return fmt.Sprint(p.Revision) }
 func (g Given) Odd(w store.Worker) (odd []string) {
 	p := w.Load.Process
 	if p.Error != "" {
-		odd = append(odd, "its callers fail: "+Printable(p.Error))
+		odd = append(odd, "its callers get nothing: see above") // among the Holdups
 	}
 	if len(p.Limits) == 0 && p.Version == "" && p.Revision == 0 && p.ClockAhead == 0 { // an older ration, which says nothing
 		return odd

@@ -39,7 +39,7 @@ func TestWhatIsOddAboutAWorkerIsSaid(t *testing.T) {
 	}
 	require.Equal(t, map[string][]string{
 		"limits":     {"was given 60/10s, others 30/10s"},
-		"error":      {"its callers fail: no?[31m"},
+		"error":      {"its callers get nothing: see above"},
 		"clock":      {"its clock is 5m ahead"},
 		"behind":     {"its clock is 1m30s behind"},
 		"deployment": {"has revision 3, others 2", "is ration v0.2.0, others v0.1.0"},
