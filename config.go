@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -112,50 +110,6 @@ func (b *Budget) badLimits(field string, err error) error {
 		return nil
 	}
 	return &ConfigError{b.Name, field, err}
-}
-
-// Validate returns what is wrong with the Transport's fields, those of its Pool, its Budget and its tokens included, all of it joined: each is a
-// [*ConfigError]. Nil: nothing is. It asks no store, so a program can call it when it starts. RoundTrip returns the same.
-func (t *Transport) Validate() error {
-	all := t.wrong()
-	if t.Pool == nil {
-		all = append(all, errNoPool)
-	} else if err := t.Pool.budget.Validate(); err != nil {
-		all = append(all, err)
-	} else if _, err := t.Pool.list(nil); err != nil {
-		all = append(all, t.withPreset(err))
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return errors.Join(all...)
-}
-
-var errNoPool = &ConfigError{Field: "Transport.Pool", Err: errors.New("Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")}
-
-// wrong returns what is wrong with the fields of the Transport itself.
-func (t *Transport) wrong() (all []error) {
-	for _, d := range [...]struct {
-		field string
-		value time.Duration
-	}{
-		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxCooldown", t.MaxCooldown},
-	} {
-		if d.value < 0 {
-			field := "Transport." + d.field
-			all = append(all, &ConfigError{Field: field, Err: fmt.Errorf("%s is %v: it must not be negative", field, d.value)})
-		}
-	}
-	if err := t.Retries.check(); err != nil {
-		all = append(all, &ConfigError{Field: "Transport.Retries.Statuses", Err: err})
-	}
-	if err := t.Provider.Validate(); err != nil {
-		all = append(all, &ConfigError{Field: "Transport.Provider.Rules", Err: err})
-	}
-	if err := hosts.Check(t.Hosts); err != nil {
-		all = append(all, &ConfigError{Field: "Transport.Hosts", Err: err})
-	}
-	return all
 }
 
 // Warnings are about what can be used and is most likely not what was meant. People are told once.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,28 @@ import (
 	"github.com/ration-go/ration"
 )
 
+// A lockedBuffer is written to by a timer, and read by the test.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // The same news of a hundred accounts are some lines of the log, and one that counts the others. OnEvent is told of each.
 func TestTheSameNewsOfManyAccountsAreFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		events, accounts := 0, 0
 		budget := &ration.Budget{
 			Name: "api", Limits: []ration.Limit{ration.PerHour(10)}, Store: new(ration.MemoryStore), Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -33,12 +52,14 @@ func TestTheSameNewsOfManyAccountsAreFewLines(t *testing.T) {
 		pauses(100)
 		require.Equal(t, 5, strings.Count(log.String(), "\n"))
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 6, strings.Count(log.String(), "\n"))
 		require.Contains(t, log.String(), "95 more Paused within 10s, the last: ")
 		pauses(4)
 		require.Equal(t, 10, strings.Count(log.String(), "\n"), "four are few")
 		pauses(1)
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 11, strings.Count(log.String(), "\n"))
 		require.Equal(t, 1, strings.Count(log.String(), " more "), "one is no more than itself")
 		require.Equal(t, 105, events)
