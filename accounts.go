@@ -115,14 +115,14 @@ func (b *Budget) account(r *limits.Rules, t Token) (limits.Account, error) {
 	if secret, _ := t.open(); secret != "" && (t.Label == secret || len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret)) {
 		return limits.Account{}, &ConfigError{Field: "Token.Label", Err: fmt.Errorf("the Label of token %s has its secret: the store keeps the label in clear", t.id)}
 	}
-	if err := b.validateLimits("Token.Limits", t.Limits); err != nil {
+	if err := validateLimits(b.Name, "Token.Limits", t.Limits); err != nil {
 		return limits.Account{}, err
 	}
 	account, err := b.keeper.NewAccount(r, t.AccountID(), t.Label, t.Limits)
 	if err != nil && t.Limits != nil {
-		return account, b.badLimits("Token.Limits", err)
+		return account, badLimits(b.Name, "Token.Limits", err)
 	}
-	return account, b.badLimits("Budget.Limits", err)
+	return account, badLimits(b.Name, "Budget.Limits", err)
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its

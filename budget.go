@@ -122,12 +122,12 @@ type Budget struct {
 	inFlight    atomic.Int64 // attempts that have no response yet
 	leaving     atomic.Bool  // whether nobody comes any more
 	rates       rates.Rates
-	ages        rates.Ages              // of callers that wait
-	failure     atomic.Pointer[failure] // the last; nil: there was none
-	recentLines recentLines             // what was logged a moment ago
-	pooled      sync.Map                // the ID of each token's account, of tokens that were in a pool, by the token's ID
-	once        told                    // hosts of HostNotNamed, and fields of ConfigDoubtful
-	unread      told                    // the refusals of LimitUnclear
+	waits       waits
+	failures    failures
+	recentLines recentLines // what was logged a moment ago
+	pooled      sync.Map    // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	once        told        // hosts of HostNotNamed, and fields of ConfigDoubtful
+	unread      told        // the refusals of LimitUnclear
 }
 
 const defaultRetryStoreFor = 30 * time.Second

@@ -65,11 +65,11 @@ func (b *Budget) Validate() error {
 	if err := b.validateStore(); err != nil {
 		all = append(all, err)
 	}
-	if err := b.validateLimits("Budget.Limits", b.Limits); err != nil {
+	if err := validateLimits(b.Name, "Budget.Limits", b.Limits); err != nil {
 		all = append(all, err)
 	}
 	for i := range b.Shared {
-		if err := b.validateLimits(fmt.Sprintf("Budget.Shared[%d].Limits", i), b.Shared[i].Limits); err != nil {
+		if err := validateLimits(b.Name, fmt.Sprintf("Budget.Shared[%d].Limits", i), b.Shared[i].Limits); err != nil {
 			all = append(all, err)
 		}
 	}
@@ -94,22 +94,22 @@ func (b *Budget) validateStore() error {
 }
 
 // validateLimits returns what is wrong with any of the limits of a field.
-func (b *Budget) validateLimits(field string, all []limit.Limit) error {
+func validateLimits(budget, field string, all []limit.Limit) error {
 	for i, l := range all {
 		if err := l.Validate(); err != nil {
 			at := fmt.Sprintf("%s[%d]", field, i)
-			return &ConfigError{b.Name, at, fmt.Errorf("%s: %w", at, err)}
+			return &ConfigError{budget, at, fmt.Errorf("%s: %w", at, err)}
 		}
 	}
 	return nil
 }
 
 // badLimits returns what is wrong with the limits of a field that are right one by one.
-func (b *Budget) badLimits(field string, err error) error {
+func badLimits(budget, field string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ConfigError{b.Name, field, err}
+	return &ConfigError{budget, field, err}
 }
 
 // Warnings are about what can be used and is most likely not what was meant. People are told once.

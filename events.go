@@ -279,29 +279,29 @@ func (b *Budget) tell(more ...Event) {
 func (b *Budget) notify(e Event) {
 	e.Budget = b.Name
 	if b.Logger != nil && (e.Kind.level() == slog.LevelError || b.recentLines.isLine(e, b.logMore)) {
-		b.log(e, "")
+		logLine(b.Logger, e, "")
 	}
 	if b.OnEvent != nil {
 		b.OnEvent(e)
 	}
 }
 
-// log writes a line of an event.
-func (b *Budget) log(e Event, more string) {
+// logLine writes a line of an event.
+func logLine(to *slog.Logger, e Event, more string) {
 	said := e
 	if e.Kind == Paused || e.Kind == TokenQuarantined {
 		said.Cause = "" // it is a field, and may be long
 	}
-	b.Logger.LogAttrs(context.Background(), e.Kind.level(), more+said.String(), e.LogValue().Group()...)
+	to.LogAttrs(context.Background(), e.Kind.level(), more+said.String(), e.LogValue().Group()...)
 }
 
 // logMore writes a line of so many events, of which the last is told.
 func (b *Budget) logMore(last Event, count int) {
-	if count == 1 {
-		b.log(last, "")
-	} else {
-		b.log(last, fmt.Sprintf("%d more %v within %v, the last: ", count, last.Kind, linesWithin))
+	more := ""
+	if count > 1 {
+		more = fmt.Sprintf("%d more %v within %v, the last: ", count, last.Kind, linesWithin)
 	}
+	logLine(b.Logger, last, more)
 }
 
 // The same news of many accounts are some lines of a log, and then one that counts the rest: what refuses a thousand accounts would

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ration-go/ration/internal/censor"
@@ -49,13 +52,29 @@ type wait struct {
 	traces  traces
 	of      rationtrace.Wait
 	begun   time.Time
-	age     *rates.Age
+	since   *list.Element // in Budget.waits
 	region  *trace.Region
 	labeled bool
 }
 
-// beginWait tells that a caller begins to wait, presumably for so long, which has waited for something since then; zero: it has not. Profiles of goroutines show
-// the reason of a long wait: the goroutine has labels for that time, and then those of its context again.
+// waits are since when each caller waits.
+type waits struct {
+	mu    sync.Mutex // protects all below
+	since list.List  // of time.Time, in no order: who books again has waited before
+}
+
+// longest returns how long the caller waits that has waited longest; zero: nobody does.
+func (w *waits) longest(now time.Time) (longest time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := w.since.Front(); one != nil; one = one.Next() {
+		longest = max(longest, now.Sub(one.Value.(time.Time)))
+	}
+	return longest
+}
+
+// beginWait tells that a caller begins to wait, presumably for so long. It has waited for something since then; zero: it has not. Profiles
+// of goroutines show the reason of a long wait: the goroutine has labels for that time, and then those of its context again.
 func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration, since time.Time) wait {
 	why.Budget = b.Name
 	b.waiting[why.Reason].Add(1)
@@ -63,7 +82,9 @@ func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, 
 	if since.IsZero() {
 		since = w.begun
 	}
-	w.age = b.ages.Begin(since)
+	b.waits.mu.Lock()
+	w.since = b.waits.since.PushBack(since)
+	b.waits.mu.Unlock()
 	if trace.IsEnabled() {
 		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
@@ -92,7 +113,9 @@ func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
 	}
 	w.of.Took = time.Since(w.begun)
 	w.budget.waiting[w.of.Reason].Add(-1)
-	w.budget.ages.End(w.age)
+	w.budget.waits.mu.Lock()
+	w.budget.waits.since.Remove(w.since)
+	w.budget.waits.mu.Unlock()
 	if w.region != nil {
 		w.region.End()
 	}
@@ -239,28 +262,31 @@ type failure struct {
 	at  time.Time
 }
 
-// noteFailure has the store told within a second that callers fail, for people to see: of a process with wrong limits it hears nothing else.
-func (b *Budget) noteFailure(err error) {
-	if b.wired.Load() {
-		if last := b.fails(time.Minute); last != nil && isOf[*LimitsError](err) && isOf[*LimitsError](last.err) {
-			err = last.err // the same news, of another account
-		}
-		b.failure.Store(&failure{err, time.Now()})
-		b.fleet.TellSoon()
-	}
-}
+// failures are the last of them.
+type failures struct{ last atomic.Pointer[failure] }
 
-func isOf[E error](err error) bool {
-	_, is := errors.AsType[E](err)
-	return is
-}
-
-// fails returns why a caller got nothing lately; nil: none did.
-func (b *Budget) fails(lately time.Duration) *failure {
-	if last := b.failure.Load(); last != nil && time.Since(last.at) < lately {
+// within returns the last failure, if it is not older than that; nil: none is.
+func (f *failures) within(lately time.Duration) *failure {
+	if last := f.last.Load(); last != nil && time.Since(last.at) < lately {
 		return last
 	}
 	return nil
+}
+
+// noteFailure has the store told within a second that callers fail, for people to see: of a process with wrong limits it hears nothing else.
+func (b *Budget) noteFailure(err error) {
+	if !b.wired.Load() {
+		return
+	}
+	isLimits := func(err error) bool {
+		_, is := errors.AsType[*LimitsError](err)
+		return is
+	}
+	if last := b.failures.within(time.Minute); last != nil && isLimits(err) && isLimits(last.err) {
+		err = last.err // the same news, of another account
+	}
+	b.failures.last.Store(&failure{err, time.Now()})
+	b.fleet.TellSoon()
 }
 
 // attempt returns what is told of an attempt of a request on the grant.

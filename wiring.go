@@ -77,7 +77,7 @@ func (o wired) NotRecorded(account string, count int, err error) {
 
 // IsStalled implements fleet.Owner: callers that wait for a secret or a probe keep no watch, nor do those that fail.
 func (o wired) IsStalled() bool {
-	return o.b.fails(fleet.Heartbeat) != nil || o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
+	return o.b.failures.within(fleet.Heartbeat) != nil || o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
 }
 
 // Tell implements fleet.Owner.
@@ -158,14 +158,14 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 // load returns what other processes are told of this one's callers.
 func (b *Budget) load() store.Load {
 	now := time.Now()
-	load := store.Load{InFlight: int(b.inFlight.Load()), LongestWait: b.ages.Longest(now), Process: store.Process{Version: version(), Revision: b.Revision}}
+	load := store.Load{InFlight: int(b.inFlight.Load()), LongestWait: b.waits.longest(now), Process: store.Process{Version: version(), Revision: b.Revision}}
 	b.rates.Add(&load, now)
 	for _, l := range b.Limits[:min(len(b.Limits), mostLimitsTold)] {
 		load.Process.Limits = append(load.Process.Limits, l.String())
 	}
 	if least, _ := b.durable.Clock.Reads(now); !least.IsZero() {
 		load.Process.ClockAhead = now.Sub(least)
-		if last := b.fails(time.Minute); last != nil {
+		if last := b.failures.within(time.Minute); last != nil {
 			load.Process.Error, load.Process.ErrorAt = fmt.Sprintf("%.500s", strings.ToValidUTF8(last.err.Error(), "?")), least.Add(-now.Sub(last.at))
 		}
 	}

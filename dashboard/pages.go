@@ -180,10 +180,12 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	sum := view.Summarize(d)
 	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
 	b.Resumes = slices.ContainsFunc(b.Holdups, func(one holdup) bool { return one.Resume != "" })
-	given := view.GivenTo(d)
 	for _, w := range view.Workers(d) {
-		row := workerRow{Rate: view.PerSecond(w.Load.SlotsPerSecond), Given: view.Printable(strings.Join(w.Load.Process.Limits, " and ")), Odd: given.Odd(w), Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
-		if view.IsSilent(d, w) {
+		row := workerRow{
+			Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Rate: view.PerSecond(w.Load.SlotsPerSecond), Waiting: view.Waiting(w.Load.Waiting),
+			InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting), Given: view.LimitsGiven(w.Load.Process), Odd: w.Odd,
+		}
+		if view.IsSilent(d, w.Worker) {
 			row = workerRow{Name: row.Name, Heard: row.Heard, Silent: true, Given: row.Given, Odd: row.Odd}
 		}
 		b.Workers = append(b.Workers, row)

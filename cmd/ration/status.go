@@ -197,15 +197,15 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 
 // printWorkers prints a line for each worker, and below it what is unusual about it; with every, also what it was given.
 func printWorkers(out io.Writer, d *store.Description, every bool) {
-	given, all := view.GivenTo(d), view.Workers(d)
+	all := view.Workers(d)
 	shown := all
 	if !every {
 		shown = all[:min(len(all), mostAccounts)]
 	}
 	for _, w := range shown {
 		text := fmt.Sprintf("worker %s, heard of %s ago", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)))
-		switch doing := view.Doing(d, w); {
-		case view.IsSilent(d, w) || w.Load.IsIdle():
+		switch doing := view.Doing(d, w.Worker); {
+		case view.IsSilent(d, w.Worker) || w.Load.IsIdle():
 			text += ": " + doing
 		case doing != "":
 			text += ", " + doing
@@ -214,13 +214,13 @@ func printWorkers(out io.Writer, d *store.Description, every bool) {
 			fmt.Fprintln(out, "  "+strings.Repeat("  ", min(i, 1))+line)
 		}
 		if p := w.Load.Process; every && len(p.Limits) > 0 {
-			line := fmt.Sprintf("given %s, revision %d", strings.Join(p.Limits, " and "), p.Revision)
+			line := fmt.Sprintf("given %s, revision %d", view.LimitsGiven(p), p.Revision)
 			if p.Version != "" {
-				line += ", ration " + p.Version
+				line += ", ration " + view.Printable(p.Version)
 			}
-			fmt.Fprintln(out, "    "+view.Printable(line))
+			fmt.Fprintln(out, "    "+line)
 		}
-		for _, odd := range given.Odd(w) {
+		for _, odd := range w.Odd {
 			for i, line := range wrap(odd, 74) {
 				fmt.Fprintln(out, "    "+strings.Repeat("  ", min(i, 1))+line)
 			}

@@ -44,7 +44,7 @@ func (m *top) queues() (lines []string) {
 			if view.IsSilent(d, w) {
 				continue
 			}
-			length := view.Waiting(w.Load)
+			length := view.Waiting(w.Load.Waiting)
 			if length > 0 || w.Load.InFlight > 0 {
 				all = append(all, queue{d, w, length})
 			}

@@ -205,8 +205,8 @@ func (s Summary) Rates() string {
 	return text
 }
 
-// Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s, the longest waits 3s, and all who wait have
-// their slots in 5s; answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
+// Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s; the longest waits 3s,
+// and all who wait have their slots in 5s; answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
 func (s Summary) Waits() string {
 	var parts []string
 	if s.Waited.Count() > 0 {
@@ -227,14 +227,10 @@ func (s Summary) Waits() string {
 
 // Drain returns how long it takes until all that wait now have their slots, at the rate of now; zero: nobody waits, or nothing is granted.
 func (s Summary) Drain() time.Duration {
-	waiting := 0
-	for _, n := range s.Waiting {
-		waiting += n
-	}
 	if s.SlotsPerSecond == 0 {
 		return 0
 	}
-	return time.Duration(float64(waiting) / s.SlotsPerSecond * float64(time.Second))
+	return time.Duration(float64(Waiting(s.Waiting)) / s.SlotsPerSecond * float64(time.Second))
 }
 
 // Line returns how long the line of callers is, in words; "": somebody who comes now need not wait for quota.

@@ -17,11 +17,7 @@ var LineHead = "time     " + fmt.Sprintf(columns, "calls/s", "refused/min", "401
 // Line returns a budget and what its callers do in a line, to scroll and to pipe: its columns are as wide whatever the figures.
 func Line(d *store.Description) string {
 	s := Summarize(d)
-	waiting := 0
-	for _, n := range s.Waiting {
-		waiting += n
-	}
 	n := strconv.Itoa
 	return fmt.Sprintf(columns, PerSecond(s.SlotsPerSecond), n(s.Refused), n(s.Answers["401"]), n(s.Answers["5xx"]), fmt.Sprintf("%.0f%%", 100*s.Used),
-		n(s.In[StateFree]), n(s.In[StateSpent]), n(s.In[StatePaused]), n(s.In[StateQuarantined]), n(waiting), n(s.InFlight), n(len(d.Workers)), n(s.Silent), Printable(d.Budget))
+		n(s.In[StateFree]), n(s.In[StateSpent]), n(s.In[StatePaused]), n(s.In[StateQuarantined]), n(Waiting(s.Waiting)), n(s.InFlight), n(len(d.Workers)), n(s.Silent), Printable(d.Budget))
 }

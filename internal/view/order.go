@@ -180,9 +180,9 @@ func Limits(all []limit.Limit) (texts []string) {
 	return texts
 }
 
-// Waiting returns how many callers of a worker wait.
-func Waiting(l store.Load) (n int) {
-	for _, one := range l.Waiting {
+// Waiting returns how many callers wait, whatever for.
+func Waiting(reasons map[string]int) (n int) {
+	for _, one := range reasons {
 		n += one
 	}
 	return n

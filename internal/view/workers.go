@@ -12,71 +12,75 @@ import (
 // clockApart is how far a worker's clock is from the store's before people are told. The limits are kept whatever it says.
 const clockApart = time.Second
 
-// Given is what a worker was given, as most workers of its budget were, or not.
-type Given struct {
-	usual store.Process
+// A ListedWorker is a worker, and what is unusual about it.
+type ListedWorker struct {
+	store.Worker
+	Odd []string // in words; nil: nothing is
 }
 
-// GivenTo returns what most workers of a budget were given, of each thing apart.
-func GivenTo(d *store.Description) Given {
-	most := func(of func(store.Process) string) func(store.Process) bool {
-		counts := make(map[string]int)
-		usual := ""
-		for _, w := range d.Workers {
-			if text := of(w.Load.Process); text != "" {
-				if counts[text]++; counts[text] > counts[usual] {
-					usual = text
-				}
-			}
-		}
-		return func(p store.Process) bool { return of(p) == usual }
-	}
-	var g Given
-	limits, revision, version := most(limitsOf), most(revisionOf), most(versionOf)
-	for _, w := range d.Workers {
+// Workers returns the workers of a budget, what people should look at first: those that are odd, those that are silent, and then the one
+// heard of last.
+func Workers(d *store.Description) (all []ListedWorker) {
+	limits, revision, version := usual(d, LimitsGiven), usual(d, revisionOf), usual(d, versionOf)
+	for _, w := range slices.Backward(d.Workers) {
+		one := ListedWorker{Worker: w}
 		p := w.Load.Process
-		if limits(p) {
-			g.usual.Limits = p.Limits
+		if p.Error != "" {
+			one.Odd = append(one.Odd, "its callers get nothing: see above") // among the Holdups
 		}
-		if revision(p) {
-			g.usual.Revision = p.Revision
+		if saysNothing := len(p.Limits) == 0 && p.Version == "" && p.Revision == 0 && p.ClockAhead == 0; !saysNothing { // as an older ration
+			one.Odd = append(one.Odd, differs("was given", LimitsGiven(p), limits)...)
+			one.Odd = append(one.Odd, differs("has revision", revisionOf(p), revision)...)
+			one.Odd = append(one.Odd, differs("is ration", versionOf(p), version)...)
 		}
-		if version(p) {
-			g.usual.Version = p.Version
+		switch ahead := p.ClockAhead; {
+		case ahead > clockApart:
+			one.Odd = append(one.Odd, "its clock is "+Short(ahead)+" ahead")
+		case ahead < -clockApart:
+			one.Odd = append(one.Odd, "its clock is "+Short(-ahead)+" behind")
 		}
+		all = append(all, one)
 	}
-	return g
+	rank := func(w ListedWorker) int {
+		switch {
+		case w.Load.Process.Error != "":
+			return 0
+		case w.Odd != nil:
+			return 1
+		case IsSilent(d, w.Worker):
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(all, func(a, b ListedWorker) int { return rank(a) - rank(b) })
+	return all
 }
 
-func limitsOf(p store.Process) string   { return strings.Join(p.Limits, " and ") }
-func versionOf(p store.Process) string  { return p.Version }
+// LimitsGiven returns the limits that a process was given, for people; "": it did not say.
+func LimitsGiven(p store.Process) string { return Printable(strings.Join(p.Limits, " and ")) }
+
+func versionOf(p store.Process) string  { return Printable(p.Version) }
 func revisionOf(p store.Process) string { return fmt.Sprint(p.Revision) }
 
-// Odd says what is unusual about a worker, in words; nil: nothing is.
-func (g Given) Odd(w store.Worker) (odd []string) {
-	p := w.Load.Process
-	if p.Error != "" {
-		odd = append(odd, "its callers get nothing: see above") // among the Holdups
+// usual returns what most workers of a budget say; "": none says anything.
+func usual(d *store.Description, of func(store.Process) string) (usual string) {
+	counts := make(map[string]int)
+	for _, w := range d.Workers {
+		if text := of(w.Load.Process); text != "" {
+			if counts[text]++; counts[text] > counts[usual] {
+				usual = text
+			}
+		}
 	}
-	if len(p.Limits) == 0 && p.Version == "" && p.Revision == 0 && p.ClockAhead == 0 { // an older ration, which says nothing
-		return odd
+	return usual
+}
+
+// differs says that a worker is not as most others; nil: it is.
+func differs(what, is, usual string) []string {
+	if is == usual {
+		return nil
 	}
-	if limitsOf(p) != limitsOf(g.usual) {
-		odd = append(odd, fmt.Sprintf("was given %s, others %s", Printable(limitsOf(p)), Printable(limitsOf(g.usual))))
-	}
-	if p.Revision != g.usual.Revision {
-		odd = append(odd, fmt.Sprintf("has revision %d, others %d", p.Revision, g.usual.Revision))
-	}
-	if p.Version != g.usual.Version {
-		odd = append(odd, fmt.Sprintf("is ration %s, others %s", Printable(p.Version), Printable(g.usual.Version)))
-	}
-	switch ahead := p.ClockAhead; {
-	case ahead > clockApart:
-		odd = append(odd, "its clock is "+Short(ahead)+" ahead")
-	case ahead < -clockApart:
-		odd = append(odd, "its clock is "+Short(-ahead)+" behind")
-	}
-	return odd
+	return []string{fmt.Sprintf("%s %s, others %s", what, is, usual)}
 }
 
 // Doing says what the callers of a worker do, in words.
@@ -98,27 +102,6 @@ func Doing(d *store.Description, w store.Worker) string {
 		parts = append(parts, fmt.Sprintf("%d in flight", w.Load.InFlight))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Workers returns the workers of a budget, what people should look at first: those that are odd, those that are silent, and then the one
-// heard of last.
-func Workers(d *store.Description) []store.Worker {
-	given := GivenTo(d)
-	rank := func(w store.Worker) int {
-		switch {
-		case w.Load.Process.Error != "":
-			return 0
-		case given.Odd(w) != nil:
-			return 1
-		case IsSilent(d, w):
-			return 2
-		}
-		return 3
-	}
-	all := slices.Clone(d.Workers)
-	slices.Reverse(all)
-	slices.SortStableFunc(all, func(a, b store.Worker) int { return rank(a) - rank(b) })
-	return all
 }
 
 // failing returns the workers whose callers fail, as one holdup for each error.

@@ -30,11 +30,10 @@ func TestWhatIsOddAboutAWorkerIsSaid(t *testing.T) {
 		of("deployment", with(func(p *store.Process) { p.Version, p.Revision = "v0.2.0", 3 })),
 		of("older", store.Process{}),
 	}}
-	given := GivenTo(d)
 	odd := make(map[string][]string)
-	for _, w := range d.Workers {
-		if said := given.Odd(w); said != nil {
-			odd[w.ID] = said
+	for _, w := range Workers(d) {
+		if w.Odd != nil {
+			odd[w.ID] = w.Odd
 		}
 	}
 	require.Equal(t, map[string][]string{

@@ -14,8 +14,8 @@ var bounds = []bound{
 	{406, 249, 62, 1}, // a GET whose response has limit headers
 	{131, 106, 32, 0}, // a GET on a MemoryStore
 	{132, 114, 30, 1}, // a GET by one of three tokens
-	{779, 395, 87, 5}, // a 429 and its retry
-	{263, 178, 40, 3}, // a cancelled wait
+	{777, 393, 86, 5}, // a 429 and its retry
+	{261, 176, 40, 3}, // a cancelled wait
 }
 
 // within reports whether no figure of s is over its bound.
