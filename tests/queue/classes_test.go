@@ -18,7 +18,11 @@ import (
 // nothing stays booked, neither calls nor units nor what is counted for each route.
 func TestACrowdOfManyClassesThatGivesUpLeavesNothingBooked(t *testing.T) {
 	testkit.Slow(t)
-	const callers = 6000
+	callers := 6000
+	if testing.Short() {
+		callers = 2000
+	}
+	const soon = time.Minute // the last slot is three minutes away, or ten; a busy machine takes a quarter of a minute
 	server := redistest.Start(t)
 	store := &ration.RedisStore{Client: server.Client(t)}
 	var limits []ration.Limit
@@ -51,13 +55,16 @@ func TestACrowdOfManyClassesThatGivesUpLeavesNothingBooked(t *testing.T) {
 		u, err := b.Usage(with(t.Context(), 0), token)
 		require.NoError(t, err)
 		return u.Limits[0].Ahead > callers*9/10
-	}, 20*time.Second, 50*time.Millisecond)
+	}, soon, 50*time.Millisecond)
 	begun := time.Now()
 	stop()
 	crowd.Wait()
-	require.Less(t, time.Since(begun), 20*time.Second, "the last slot is ten minutes away")
+	require.Less(t, time.Since(begun), soon)
 	// What was being booked when its caller left is given back when it is booked.
-	require.Eventually(t, func() bool { return store.Settle(t.Context()) == nil && ahead() == 0 }, 10*time.Second, 20*time.Millisecond)
+	for left := ahead(); left > 0; left = ahead() {
+		require.Less(t, time.Since(begun), 2*soon, "%d are still booked", left)
+		require.NoError(t, store.Settle(t.Context()))
+	}
 	asked := server.Commands(t)
 	_, err := b.Wait(with(t.Context(), 0), token, 1)
 	require.NoError(t, err)
