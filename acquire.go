@@ -64,7 +64,7 @@ type acquisition struct {
 	waits      []rationtrace.Wait // what the request has waited for
 	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
 	wasLate    bool               // a slot has passed while its token's source was asked
-	begun      time.Time          // when it began to wait for a pause of a part; zero: it has not
+	begun      time.Time          // when it began to wait, if it then waited for a pause of a part; zero: it has not
 	cooling    *cooldown.Pause    // of a part that the request is the one to probe; nil: it is not
 }
 
@@ -113,6 +113,9 @@ func (a *acquisition) run(grant *Grant) (err error) {
 			return nil
 		}
 		a.handBack(grant)
+		if a.begun.IsZero() { // its waits are one
+			a.begun = time.Now().Add(-grant.Waited)
+		}
 		if err != nil {
 			return err
 		}

@@ -124,6 +124,7 @@ type Budget struct {
 	rates       rates.Rates
 	waits       waits
 	failures    failures
+	told        toldLoad    // what the store was told of the callers
 	recentLines recentLines // what was logged a moment ago
 	pooled      sync.Map    // the ID of each token's account, of tokens that were in a pool, by the token's ID
 	once        told        // hosts of HostNotNamed, and fields of ConfigDoubtful

@@ -220,7 +220,9 @@ func (w *waiter) bookOrStand(ctx context.Context) error {
 // stand waits in line until the caller has a slot. own is one that it has booked, which lies ahead or was dropped; zero: none.
 func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	b := w.budget
-	w.asleep = time.Now()
+	if w.asleep.IsZero() {
+		w.asleep = time.Now()
+	}
 	w.until, w.byDeadline = w.waitsUntil(ctx)
 	known := *w // w itself stays on its caller's stack
 	known.ctx, known.Waits, known.stands, known.held = context.WithoutCancel(ctx), nil, true, nil

@@ -26,7 +26,7 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 		a.cause = causeOf(resp, &f, grant)
 	}
 	if f.Refused {
-		grant.budget.rates.Second(time.Now()).Refused.Add(1)
+		grant.budget.rates.Quarter(time.Now()).Refused.Add(1)
 		grant.traces.refused(a.req, &grant, resp.StatusCode, &f, a.cause)
 		if t.OnRefusal != nil {
 			t.OnRefusal(resp, grant)

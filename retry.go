@@ -143,7 +143,7 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 	if wait > 0 {
 		deadline, _ := ctx.Deadline()
 		b := a.transport.Pool.budget
-		if time.Until(deadline) < wait || b.sleepUnless(ctx, wait, b.fleet.Resumed(b.fleet.State()), rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
+		if time.Until(deadline) < wait || b.sleepUnless(ctx, wait, time.Time{}, b.fleet.Resumed(b.fleet.State()), rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
 			closeBody(again)
 			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
 		}

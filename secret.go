@@ -39,7 +39,6 @@ func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.
 	source := g.Token.source()
 	var wait wait
 	if !source.Ready() {
-		p.budget.fleet.TellSoon()
 		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom, time.Time{})
 	}
 	s, err := source.Secret(ctx, p.noteSource)

@@ -431,7 +431,6 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	}
 
 	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.durable.Now().Add(length)}
-	b.fleet.TellSoon()
 	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length, time.Time{})
 	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
 	*waits = wait.end(*waits)

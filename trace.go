@@ -85,6 +85,7 @@ func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, 
 	b.waits.mu.Lock()
 	w.since = b.waits.since.PushBack(since)
 	b.waits.mu.Unlock()
+	b.fleet.KeepTelling()
 	if trace.IsEnabled() {
 		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
@@ -213,14 +214,14 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	if err != nil {
 		t = b.tracesOf(requestOptionsOf(ctx))
 	} else {
-		at := time.Now().Unix() // as rates.Rates.Second does
-		s := &b.rates.Seconds[uint64(at)%rates.Seconds]
-		if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
-			s.Slots.Store(0)
-			s.Refused.Store(0)
+		at := rates.NumberOf(time.Now()) // as rates.Rates.Quarter does
+		q := &b.rates.Quarters[uint64(at)%rates.Quarters]
+		if before := q.At.Load(); before != at && q.At.CompareAndSwap(before, at) {
+			q.Slots.Store(0)
+			q.Refused.Store(0)
 			b.rates.First.CompareAndSwap(0, at)
 		}
-		s.Slots.Add(1)
+		q.Slots.Add(1)
 		bucket := 0
 		if g.Waited > 0 {
 			bucket = store.HistogramBucket(g.Waited)
@@ -286,7 +287,7 @@ func (b *Budget) noteFailure(err error) {
 		err = last.err // the same news, of another account
 	}
 	b.failures.last.Store(&failure{err, time.Now()})
-	b.fleet.TellSoon()
+	b.fleet.KeepTelling()
 }
 
 // attempt returns what is told of an attempt of a request on the grant.

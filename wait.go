@@ -293,7 +293,7 @@ func (b *Budget) waitWithin(ctx context.Context, length time.Duration, begun tim
 	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
 		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline, Wait: why}
 	}
-	return b.sleepUnless(ctx, length, until, why, waits)
+	return b.sleepUnless(ctx, length, begun, until, why, waits)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the context's
@@ -335,7 +335,8 @@ func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bo
 func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
 	paused := w.pause(w.budget.fleet.State())
-	if !paused.Until.IsZero() && !w.Slot.Before(paused.Until) && (paused.Until.After(w.now) || paused.IsRecent(w.Slot)) {
+	isPause := paused.Kind != store.PauseSpent // or the window is spent, as the provider says
+	if isPause && !paused.Until.IsZero() && !w.Slot.Before(paused.Until) && (paused.Until.After(w.now) || paused.IsRecent(w.Slot)) {
 		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
 		if !paused.Until.After(w.now) { // in its slow start
 			why.Until = w.Slot
@@ -346,9 +347,10 @@ func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	return why
 }
 
-// sleepUnless sleeps for a time, or until something holds that the fleet's state tells, and adds to the waits.
-func (b *Budget) sleepUnless(ctx context.Context, length time.Duration, until func() bool, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
-	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length, time.Time{})
+// sleepUnless sleeps for a time, or until something holds that the fleet's state tells, for a caller that has begun to wait then, zero: now,
+// and adds to the waits.
+func (b *Budget) sleepUnless(ctx context.Context, length time.Duration, begun time.Time, until func() bool, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length, begun)
 	defer func() { *waits = wait.end(*waits) }()
 	if length >= watchFrom {
 		defer b.fleet.Watch()()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -75,10 +74,8 @@ func (o wired) NotRecorded(account string, count int, err error) {
 	o.b.emit(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
 }
 
-// IsStalled implements fleet.Owner: callers that wait for a secret or a probe keep no watch, nor do those that fail.
-func (o wired) IsStalled() bool {
-	return o.b.failures.within(fleet.Heartbeat) != nil || o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
-}
+// Telling implements fleet.Owner.
+func (o wired) Telling() (changed, again bool) { return o.b.told.compare(o.b) }
 
 // Tell implements fleet.Owner.
 func (o wired) Tell() { o.b.tell() }
@@ -133,8 +130,9 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if err != nil {
 		return status, false, err
 	}
-	if !r.Leaves && !r.Load.IsIdle() {
-		b.fleet.ToldBusy()
+	if !r.Leaves && r.Worker != "" {
+		b.told.note(r.Load, asked)
+		b.fleet.KeepTelling()
 	}
 	if len(status.Permits) > 0 {
 		room.Told(status.Permits, asked)
@@ -154,47 +152,6 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	}
 	return status, limits, nil
 }
-
-// load returns what other processes are told of this one's callers.
-func (b *Budget) load() store.Load {
-	now := time.Now()
-	load := store.Load{InFlight: int(b.inFlight.Load()), LongestWait: b.waits.longest(now), Process: store.Process{Version: version(), Revision: b.Revision}}
-	b.rates.Add(&load, now)
-	for _, l := range b.Limits[:min(len(b.Limits), mostLimitsTold)] {
-		load.Process.Limits = append(load.Process.Limits, l.String())
-	}
-	if least, _ := b.durable.Clock.Reads(now); !least.IsZero() {
-		load.Process.ClockAhead = now.Sub(least)
-		if last := b.failures.within(time.Minute); last != nil {
-			load.Process.Error, load.Process.ErrorAt = fmt.Sprintf("%.500s", strings.ToValidUTF8(last.err.Error(), "?")), least.Add(-now.Sub(last.at))
-		}
-	}
-	for reason, n := range b.waitingNow() {
-		if load.Waiting == nil {
-			load.Waiting = make(map[string]int)
-		}
-		load.Waiting[reason.String()] = n
-	}
-	return load
-}
-
-// mostLimitsTold is how many of its limits a process tells of: they are for people.
-const mostLimitsTold = 10
-
-// version returns ration's; empty: the build does not say.
-var version = sync.OnceValue(func() string {
-	const path = "github.com/ration-go/ration"
-	build, found := debug.ReadBuildInfo()
-	if !found {
-		return ""
-	}
-	for _, m := range append(build.Deps, &build.Main) {
-		if m.Path == path && m.Version != "(devel)" {
-			return m.Version
-		}
-	}
-	return ""
-})
 
 // Overridden implements limits.Owner.
 func (o wired) Overridden(account string, ours, theirs []limit.Limit) {

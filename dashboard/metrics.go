@@ -81,13 +81,13 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 				continue // it counts another unit, or one value of a key: there may be thousands
 			}
 			for _, l := range a.Limits {
-				name := view.Limit(l.Limit)
+				name := view.Measure(l.Limit)
 				one := of[name]
 				of[name] = sums{one.limit + l.Limit.Max, one.used + l.Used, one.ahead + l.Ahead, one.left + l.Remaining}
 			}
 		}
 		for name, one := range of {
-			labels := []string{"budget", d.Budget, "limit", name}
+			labels := []string{"budget", d.Budget, "window", name}
 			m.Gauge("ration_limit_units", "Units that a limit allows in its window.", one.limit, labels...)
 			m.Gauge("ration_used_units", "Units of a limit that are used in the window that ends now.", one.used, labels...)
 			m.Gauge("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead.", one.ahead, labels...)

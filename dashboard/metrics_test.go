@@ -46,8 +46,8 @@ func TestMetrics(t *testing.T) {
 		"ration_collect_success 1", `ration_accounts{budget="api",state="paused"} 1`, `ration_accounts{budget="api",state="spent"} 1`,
 		`ration_accounts{budget="api",state="free"} 0`, `ration_waiting{budget="api",reason="quo\"ta"} 3`, `ration_in_flight{budget="api"} 2`,
 		`ration_workers{budget="api"} 1`, `ration_paused_until_timestamp_seconds{budget="api",scope="account"} 4000000000`,
-		`ration_paused_until_timestamp_seconds{budget="api",scope="all"} 0`, `ration_limit_units{budget="api",limit="10/1m"} 20`,
-		`ration_used_units{budget="api",limit="10/1m"} 14`, `ration_booked_ahead_units{budget="api",limit="10/1m"} 3`, `ration_remaining_units{budget="api",limit="10/1m"} 3`,
+		`ration_paused_until_timestamp_seconds{budget="api",scope="all"} 0`, `ration_limit_units{budget="api",window="1m"} 20`,
+		`ration_used_units{budget="api",window="1m"} 14`, `ration_booked_ahead_units{budget="api",window="1m"} 3`, `ration_remaining_units{budget="api",window="1m"} 3`,
 	} {
 		require.Contains(t, text, line+"\n")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
 )
 
@@ -34,7 +35,7 @@ type Collector struct {
 }
 
 const (
-	// mostLimits is how many different limits have series of their own. A provider may announce others.
+	// mostLimits is how many different windows have series of their own. A provider may announce others.
 	mostLimits  = 32
 	mostAliases = 100
 )
@@ -42,7 +43,7 @@ const (
 // NewCollector returns a collector of the accounts of a pool of the budget. A scrape waits 5 s for the
 // store at most. A registry takes one for each budget, if all or none of them have an Alias.
 func NewCollector(b *ration.Budget, p *ration.Pool, o CollectorOptions) *Collector {
-	labels := []string{"limit"}
+	labels := []string{"window"}
 	if o.Alias != nil {
 		labels = append(labels, "account")
 	}
@@ -107,7 +108,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 			alias = aliases.name(c.alias(account.Account))
 		}
 		for _, l := range account.Limits {
-			of := [2]string{limits.name(l.Limit.String()), alias}
+			of := [2]string{limits.name(view.Measure(l.Limit)), alias}
 			if units[of] == nil {
 				units[of] = new(sums)
 			}

@@ -158,7 +158,7 @@ func TestTheCollectorTellsWhatIsLeft(t *testing.T) {
 			`ration_tokens{budget="api",state="usable"} 2`,
 			`ration_tokens{budget="api",state="quarantined"} 1`,
 			`ration_collect_success{budget="api"} 1`,
-			`ration_limit_units{budget="api",limit="10/1h"} 30`,
+			`ration_limit_units{budget="api",window="1h"} 30`,
 			fmt.Sprintf(`ration_paused_until_timestamp_seconds{budget="api",scope="account"} %v`, float64(begun.Add(time.Minute).Unix())),
 			`ration_paused_until_timestamp_seconds{budget="api",scope="all"} 0`,
 			`ration_paused_until_timestamp_seconds{budget="api",scope="part"} 0`,
@@ -167,7 +167,7 @@ func TestTheCollectorTellsWhatIsLeft(t *testing.T) {
 			require.Contains(t, text, "\n"+line+"\n")
 		}
 		value := func(name string) (sum float64) {
-			_, err := fmt.Sscanf(text[strings.Index(text, "\n"+name+"{")+1:], name+`{budget="api",limit="10/1h"} %g`, &sum)
+			_, err := fmt.Sscanf(text[strings.Index(text, "\n"+name+"{")+1:], name+`{budget="api",window="1h"} %g`, &sum)
 			require.NoError(t, err, name)
 			return sum
 		}
@@ -179,8 +179,8 @@ func TestTheCollectorTellsWhatIsLeft(t *testing.T) {
 		// By account, under names of the operator's.
 		names := map[string]string{a.AccountID(): "ann", other.AccountID(): "bob", dead.AccountID(): "bob"}
 		text = gather(t, registryOf(rationprom.NewCollector(b, pool, rationprom.CollectorOptions{Alias: func(id string) string { return names[id] }})))
-		require.Contains(t, text, `ration_limit_units{account="ann",budget="api",limit="10/1h"} 10`)
-		require.Contains(t, text, `ration_limit_units{account="bob",budget="api",limit="10/1h"} 20`)
+		require.Contains(t, text, `ration_limit_units{account="ann",budget="api",window="1h"} 10`)
+		require.Contains(t, text, `ration_limit_units{account="bob",budget="api",window="1h"} 20`)
 		require.NotContains(t, text, a.AccountID())
 	})
 	b := newBudget(rationprom.New(rationprom.Options{}), ration.PerHour(10))
@@ -274,6 +274,6 @@ func TestTwoBudgetsHaveACollectorEach(t *testing.T) {
 		all = append(all, rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a")), rationprom.CollectorOptions{}))
 	}
 	text := gather(t, registryOf(all...))
-	require.Contains(t, text, `ration_limit_units{budget="one",limit="5/1h"} 5`)
-	require.Contains(t, text, `ration_limit_units{budget="two",limit="5/1h"} 5`)
+	require.Contains(t, text, `ration_limit_units{budget="one",window="1h"} 5`)
+	require.Contains(t, text, `ration_limit_units{budget="two",window="1h"} 5`)
 }

@@ -29,6 +29,8 @@ const (
 	// Heartbeat is how often a worker tells the store that it is there: workers that have to divide count each other, and operators
 	// want to see them.
 	Heartbeat = 10 * time.Second
+	// lookEvery is how often a worker looks whether its callers do something else than the store was told.
+	lookEvery = time.Second
 )
 
 // An Owner is whose Mirror it is.
@@ -36,8 +38,9 @@ type Owner interface {
 	// Status asks the store for what has changed since a version, and takes in all that is not of the fleet: where the clock stands,
 	// what was lost, and cards. It reports whether the limits of any account are others now.
 	Status(ctx context.Context, known int64) (status store.Status, limits bool, err error)
-	// IsStalled reports whether callers wait for neither a slot nor a pause, and so keep no watch.
-	IsStalled() bool
+	// Telling reports whether the callers of this worker do something else than the store was told last, and whether they did something
+	// then: so that it is told again.
+	Telling() (changed, again bool)
 	// Told is told what has changed, in that order. It must not block, nor call the Mirror, nor take a lock under which that is called.
 	Told(News)
 	// Tell tells people. It is called when nobody waits for the caller.
@@ -88,8 +91,7 @@ type Mirror struct {
 	state      atomic.Pointer[State] // nil: nothing was heard
 	announced  atomic.Int64          // the status's version as the store said it last; 0: it was asked for since
 	changing   atomic.Int64          // how many changes of the status this worker has under way
-	stalled    atomic.Bool           // whether TellSoon is at work
-	telling    atomic.Bool           // whether the store is told again, since callers did something when it was told last
+	telling    atomic.Bool           // whether KeepTelling is at work
 	watch      watch.Watch           // of the store, while callers wait
 	refreshing flight.Group
 
@@ -157,7 +159,7 @@ func (m *Mirror) Woken() <-chan struct{} {
 	return m.woken
 }
 
-// Watch says that a caller waits from now on, until it calls end: meanwhile the store says what changes, and is told of this worker.
+// Watch says that a caller waits from now on, until it calls end: meanwhile the store says what changes.
 func (m *Mirror) Watch() (end func()) {
 	m.watch.Begin(m.begin)
 	return m.watch.End
@@ -165,68 +167,38 @@ func (m *Mirror) Watch() (end func()) {
 
 // begin begins a watch.
 func (m *Mirror) begin() (stop func()) {
-	var ends []func()
-	if !m.Local {
-		ends = append(ends, watch.Every(Heartbeat, m.beat))
-	}
 	if end := m.Store.Watch(m.Budget, m.hear); end != nil {
-		ends = append(ends, end)
+		return end
 	}
-	return func() {
-		for _, end := range ends {
-			end()
-		}
+	return func() {}
+}
+
+// KeepTelling has the store told what the callers of this worker do: within a second when that has changed, with each heartbeat for as
+// long as they do something, and once when they do nothing any more, or it would be taken for a worker that hangs. Whoever begins to wait,
+// or fails, says so; a store that does not answer is told later.
+func (m *Mirror) KeepTelling() {
+	if !m.Local && m.telling.CompareAndSwap(false, true) {
+		time.AfterFunc(lookEvery, m.look)
 	}
 }
 
-// beat asks for the status, which tells the store of this worker, unless something else just has.
-// If the store does not answer, the next beat tells it.
-func (m *Mirror) beat(ctx context.Context) {
+// look tells the store if there is something to tell, and looks again until there is nothing.
+func (m *Mirror) look() {
+	changed, again := m.Owner.Telling()
+	if !changed && !again {
+		m.telling.Store(false)
+		if changed, _ := m.Owner.Telling(); changed { // since
+			m.KeepTelling()
+		}
+		return
+	}
 	m.mu.Lock()
 	due := time.Since(m.heartbeatAt) >= Heartbeat
 	m.mu.Unlock()
-	if due {
-		_ = m.Refresh(ctx)
-	}
-}
-
-// ToldBusy notes that the store was told of callers that did something. It is told again after a heartbeat, until they do nothing: so a
-// worker that has nothing to do says so, once, and is not taken for one that hangs.
-func (m *Mirror) ToldBusy() {
-	if !m.Local && m.telling.CompareAndSwap(false, true) {
-		time.AfterFunc(Heartbeat, m.tellAgain)
-	}
-}
-
-func (m *Mirror) tellAgain() {
-	m.mu.Lock()
-	ago := time.Since(m.heartbeatAt)
-	m.mu.Unlock()
-	if ago < Heartbeat {
-		time.AfterFunc(Heartbeat-ago, m.tellAgain)
-		return
-	}
-	m.telling.Store(false)
-	_ = m.Refresh(context.Background()) // if the store does not answer, whoever calls next tells it
-}
-
-// TellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
-func (m *Mirror) TellSoon() {
-	if m.Local || !m.stalled.CompareAndSwap(false, true) {
-		return
-	}
-	var again func()
-	again = func() {
-		if !m.Owner.IsStalled() {
-			if m.stalled.Store(false); m.Owner.IsStalled() { // since
-				m.TellSoon()
-			}
-			return
-		}
+	if changed || due {
 		_ = m.Refresh(context.Background())
-		time.AfterFunc(Heartbeat, again)
 	}
-	time.AfterFunc(time.Second, again)
+	time.AfterFunc(lookEvery, m.look)
 }
 
 // unknownVersion is announced if some news may be missing. No status has it.

@@ -23,7 +23,8 @@ import (
 type owner struct {
 	store    store.Store
 	failing  atomic.Bool // the store does not answer
-	stalled  atomic.Bool
+	changed  atomic.Bool // until the store is asked
+	busy     atomic.Bool
 	limits   atomic.Bool // the next status has other limits
 	asked    atomic.Int32
 	reviewed atomic.Int32
@@ -32,10 +33,10 @@ type owner struct {
 	told []fleet.News
 }
 
-func (o *owner) IsStalled() bool  { return o.stalled.Load() }
-func (o *owner) Review()          { o.reviewed.Add(1) }
-func (o *owner) Freed(store.News) {}
-func (o *owner) Tell()            {}
+func (o *owner) Telling() (changed, again bool) { return o.changed.Load(), o.busy.Load() }
+func (o *owner) Review()                        { o.reviewed.Add(1) }
+func (o *owner) Freed(store.News)               {}
+func (o *owner) Tell()                          {}
 func (o *owner) Told(n fleet.News) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,6 +57,7 @@ func (o *owner) news() (all fleet.News) {
 
 func (o *owner) Status(ctx context.Context, known int64) (store.Status, bool, error) {
 	o.asked.Add(1)
+	o.changed.Store(false)
 	if o.failing.Load() {
 		return store.Status{}, false, errors.New("down")
 	}
@@ -163,7 +165,7 @@ func TestTheStatusIsConfirmedWhenItIsOld(t *testing.T) {
 	})
 }
 
-// While a caller waits the store says what changes, and hears of the worker with each heartbeat.
+// While a caller waits the store says what changes, and nobody asks it.
 func TestWhoWaitsHearsWhatChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, one, other *fleet.Mirror, oneOwner, _ *owner) {
 		end := one.Watch()
@@ -184,15 +186,6 @@ func TestWhoWaitsHearsWhatChanges(t *testing.T) {
 		end()
 		time.Sleep(time.Hour)
 		require.Equal(t, asked, oneOwner.asked.Load())
-
-		oneOwner.stalled.Store(true)
-		one.TellSoon()
-		one.TellSoon()
-		time.Sleep(2*fleet.Heartbeat + 2*time.Second)
-		require.Equal(t, asked+3, oneOwner.asked.Load(), "after a second, and with each heartbeat")
-		oneOwner.stalled.Store(false)
-		time.Sleep(time.Hour)
-		require.Equal(t, asked+3, oneOwner.asked.Load())
 	})
 }
 
@@ -336,30 +329,46 @@ func TestCooldownsInARowAreKnownUntilASlowStartIsOver(t *testing.T) {
 	})
 }
 
-// The store is told again while callers do something, and once more when they do nothing: not any more then.
-func TestWhoHasNothingToDoSaysSoOnce(t *testing.T) {
+// The store is told within a second when callers do something else, again while they do something, and once more when they do nothing:
+// not any more then.
+func TestTheStoreIsToldWhatCallersDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, o := newMirror(new(memstore.Store))
-		require.NoError(t, m.Refresh(t.Context()))
-		m.ToldBusy()
-		m.ToldBusy()
-		time.Sleep(fleet.Heartbeat - time.Second)
-		require.EqualValues(t, 1, o.asked.Load())
-		time.Sleep(2 * time.Second)
-		require.EqualValues(t, 2, o.asked.Load(), "once, a heartbeat later")
-		m.ToldBusy() // as its owner does, for it was told of callers again
-		time.Sleep(3 * time.Second)
+		after := func(wait time.Duration, asked int, why string) {
+			t.Helper()
+			time.Sleep(wait)
+			require.EqualValues(t, asked, o.asked.Load(), why)
+		}
+		o.changed.Store(true)
+		m.KeepTelling()
+		m.KeepTelling()
+		o.busy.Store(true)
+		after(1100*time.Millisecond, 1, "once")
+		after(9*time.Second, 1, "nothing has changed")
+		after(2*time.Second, 2, "a heartbeat later")
+		o.changed.Store(true)
+		after(time.Second, 3, "something has changed")
+		after(5*time.Second, 3, "nothing has changed")
 		require.NoError(t, m.Refresh(t.Context())) // by somebody else
-		time.Sleep(fleet.Heartbeat - time.Second)
-		require.EqualValues(t, 3, o.asked.Load(), "which puts off the next")
-		time.Sleep(2 * time.Second)
-		require.EqualValues(t, 4, o.asked.Load())
-		time.Sleep(time.Hour)
-		require.EqualValues(t, 4, o.asked.Load(), "nobody has said that it is busy")
+		after(9*time.Second, 4, "which puts off the next")
+		after(2*time.Second, 5, "and this is it")
+		o.failing.Store(true)
+		o.changed.Store(true)
+		after(time.Second, 6, "the store does not answer")
+		o.failing.Store(false)
+		after(10*time.Second, 7, "it is told later")
+		o.changed.Store(true)
+		o.busy.Store(false)
+		after(time.Hour, 8, "that they do nothing, once")
+		o.busy.Store(true)
+		m.KeepTelling()
+		after(fleet.Heartbeat, 9, "they do something again")
 
 		m.Local = true
-		m.ToldBusy()
+		o.busy.Store(false)
 		time.Sleep(time.Minute)
-		require.EqualValues(t, 4, o.asked.Load(), "a store in this process needs not be told")
+		o.busy.Store(true)
+		m.KeepTelling()
+		after(time.Minute, 9, "a store in this process needs not be told")
 	})
 }

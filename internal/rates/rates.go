@@ -12,23 +12,23 @@ import (
 // Rates count what a process's callers got, and say how much of it was lately. The zero Rates have counted nothing. They may be used by
 // several goroutines at once.
 type Rates struct {
-	// Seconds are the last ones, each in the place of its Unix time modulo their number: see [Rates.Second].
-	Seconds [Seconds]Second
+	// Quarters are the last ones, each in the place of its number modulo theirs: see [Rates.Quarter].
+	Quarters [Quarters]Quarter
 	// Answered is how many requests were answered in each class, since the process began: see [Class].
 	Answered [Classes]atomic.Int64
 	// Waited is how long callers waited for their slots, and Took how long responses took: see [store.HistogramBucket].
 	Waited, Took [store.HistogramBuckets]atomic.Int64
 
-	// First is the second in which anything was counted first; 0: nothing was.
+	// First is the quarter in which anything was counted first; 0: nothing was.
 	First atomic.Int64
 
 	mu   sync.Mutex   // protects all below
 	past [sparse]tell // one each ten seconds at most
 }
 
-// A Second is what was counted in one second.
-type Second struct {
-	// At is its Unix time: another one than now means that nothing was counted in it.
+// A Quarter is what was counted in a quarter of a second.
+type Quarter struct {
+	// At is its number since 1970, see [NumberOf]: another one than now means that nothing was counted in it.
 	At atomic.Int64
 	// Slots is how many callers got their slot in it, and Refused how many responses refused a request.
 	Slots, Refused atomic.Int32
@@ -41,21 +41,28 @@ type tell struct {
 	waited, took [store.HistogramBuckets]int64
 }
 
-// Seconds is how many are kept: more than a minute.
-const Seconds = 64
+// Quarters is how many are kept: more than a minute.
+const Quarters = 4 * 64
 
 const (
-	sparse = 8
-	// Rates of slots are the mean of those of ten seconds, up to each of the last ten seconds: so a burst that comes about every ten seconds
-	// counts the same whenever the rate is asked for. Refusals are rare.
-	slotsOver    = 10
-	refusalsOver = 60
+	quarter = time.Second / 4
+	sparse  = 8
+	// Rates of slots are the mean of those of ten seconds, up to each instant of the last ten seconds: so a burst that comes about every
+	// ten seconds counts the same whenever the rate is asked for. Refusals are rare.
+	slotsOver    = 10 * time.Second
+	refusalsOver = time.Minute
 )
 
-// Second returns that of an instant, in which something is about to be counted.
-func (r *Rates) Second(now time.Time) *Second {
-	at := now.Unix()
-	s := &r.Seconds[uint64(at)%Seconds]
+// NumberOf returns which quarter of a second an instant lies in.
+func NumberOf(now time.Time) int64 { return now.UnixMilli() / int64(quarter/time.Millisecond) }
+
+// startOf returns when a quarter began.
+func startOf(number int64) time.Time { return time.Unix(0, number*int64(quarter)) }
+
+// Quarter returns that of an instant, in which something is about to be counted.
+func (r *Rates) Quarter(now time.Time) *Quarter {
+	at := NumberOf(now)
+	s := &r.Quarters[uint64(at)%Quarters]
 	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
 		s.Slots.Store(0)
 		s.Refused.Store(0)
@@ -105,27 +112,28 @@ var Class = func() (all [600]uint8) {
 func (r *Rates) Add(load *store.Load, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slots, this := 0, now.Unix()
-	for i := range r.Seconds {
-		s := &r.Seconds[i]
-		switch ago := this - s.At.Load(); {
-		case ago < 0 || ago > refusalsOver:
-			continue
-		case ago >= 1 && ago < 2*slotsOver:
-			slots += int(s.Slots.Load()) * int(min(ago, 2*slotsOver-ago))
-			fallthrough
-		default:
-			load.RefusedLastMinute += int(s.Refused.Load())
-		}
-	}
+	this := NumberOf(now)
 	if first := r.First.Load(); first > this { // a clock was set back
 		r.First.CompareAndSwap(first, this)
 	}
-	weights := int64(0) // a process that has just begun has no twenty seconds
-	for ago := range min(2*slotsOver, this-r.First.Load()+1) {
-		weights += min(ago, 2*slotsOver-ago)
+	age := now.Sub(startOf(r.First.Load()))
+	// perSecond returns how much a slot in a quarter counts.
+	perSecond := func(number int64) float64 {
+		if age < 2*slotsOver { // a process that has just begun has no twenty seconds
+			return 1 / max(time.Second, age).Seconds()
+		}
+		ago := now.Sub(startOf(number)) - quarter/2 // of most of them
+		return max(0, min(ago, 2*slotsOver-ago)).Seconds() / (slotsOver.Seconds() * slotsOver.Seconds())
 	}
-	load.SlotsPerSecond = float64(slots) / float64(max(1, weights))
+	for i := range r.Quarters {
+		q := &r.Quarters[i]
+		number := q.At.Load()
+		if ago := this - number; ago < 0 || ago > int64(refusalsOver/quarter) {
+			continue
+		}
+		load.SlotsPerSecond += perSecond(number) * float64(q.Slots.Load())
+		load.RefusedLastMinute += int(q.Refused.Load())
+	}
 
 	base, newest := tell{}, tell{}
 	for i := range r.past {
@@ -133,7 +141,7 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 		if one.at.After(newest.at) {
 			newest = *one
 		}
-		if !one.at.IsZero() && now.Sub(one.at) <= (refusalsOver+slotsOver)*time.Second && (base.at.IsZero() || one.at.Before(base.at)) {
+		if !one.at.IsZero() && now.Sub(one.at) <= refusalsOver+slotsOver && (base.at.IsZero() || one.at.Before(base.at)) {
 			base = *one
 		}
 	}
@@ -159,7 +167,7 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 	}
 	load.Waited = since(&r.Waited, &told.waited, &base.waited)
 	load.Took = since(&r.Took, &told.took, &base.took)
-	if at := &r.past[uint64(this/slotsOver)%sparse]; now.Sub(at.at) >= slotsOver*time.Second {
+	if at := &r.past[uint64(now.Unix()/10)%sparse]; now.Sub(at.at) >= slotsOver {
 		*at = told
 	}
 }

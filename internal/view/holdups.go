@@ -156,7 +156,9 @@ func SummarizeWorkers(d *store.Description) Summary {
 			s.Waiting[reason] += n
 		}
 		s.InFlight += w.Load.InFlight
-		s.Longest = max(s.Longest, w.Load.LongestWait) // as it was told: the caller may have its slot by now
+		if w.Load.LongestWait > 0 { // the worker tells soon when the caller has its slot
+			s.Longest = max(s.Longest, w.Load.LongestWait+max(0, d.Now.Sub(w.Seen)))
+		}
 		s.Waited, s.Took = s.Waited.Add(w.Load.Waited), s.Took.Add(w.Load.Took)
 		if w.Load.Process.Error != "" {
 			s.Failing++

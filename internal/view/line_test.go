@@ -19,3 +19,15 @@ func TestALineIsAsWideAsItsHead(t *testing.T) {
 	require.Equal(t, "time      calls/s refused/min  401/min  5xx/min   used   free  spent paused quarantined  waiting in flight  workers  silent  budget", LineHead)
 	require.Equal(t, "12:00:00       75           3      305        1    63%      1      0      0           0       32         8        3       1  shop", "12:00:00 "+Line(&d))
 }
+
+// A limit that is raised or lowered has the same measure, and another limit another.
+func TestMeasure(t *testing.T) {
+	for text, want := range map[string]string{
+		"30/10s": "10s", "24/10s": "10s", "5000/1h": "1h", "2940/1m:gcra,burst=40": "1m", "90000/24h:unit=tokens": "24h unit=tokens",
+		"10/5s:scope=search": "5s scope=search", "5/1s:per=object": "1s per=object", "8/inflight": "in flight",
+	} {
+		l, err := limit.Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, Measure(l), text)
+	}
+}

@@ -172,6 +172,21 @@ func Limit(l limit.Limit) string {
 	return l.String()
 }
 
+// Measure returns what a limit counts in which time, and not how much of it is allowed: "1h", "24h unit=tokens". Metrics are labelled with it,
+// so that a series goes on when a limit is raised or lowered.
+func Measure(l limit.Limit) string {
+	text := Short(l.Window)
+	if l.InFlight > 0 {
+		text = "in flight"
+	}
+	for _, part := range []struct{ name, value string }{{"unit", l.Unit}, {"per", l.Per}, {"scope", l.Scope}} {
+		if part.value != "" {
+			text += " " + part.name + "=" + part.value
+		}
+	}
+	return text
+}
+
 // Limits writes some as Limit does.
 func Limits(all []limit.Limit) (texts []string) {
 	for _, l := range all {

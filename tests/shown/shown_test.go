@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,12 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	redistest.Main(m)
+	if dir, err := programs(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+}
 
 const (
 	most    = 60
