@@ -110,6 +110,9 @@ func (a *acquisition) run(grant *Grant) (err error) {
 			if len(a.waits) > 0 {
 				grant.Waits = append(a.waits, grant.Waits...)
 			}
+			if !a.begun.IsZero() {
+				grant.waitedBefore = time.Since(a.begun) - grant.Waited
+			}
 			return nil
 		}
 		a.handBack(grant)

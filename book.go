@@ -189,12 +189,14 @@ type Grant struct {
 	budget   *Budget
 	scopes   []string
 	traces   traces
-	sends    int               // that its booking counts; 0: one
-	replaced bool              // another slot was booked in place of it, in the same step
-	kind     string            // of Budget.EstimateBy; empty: what it uses says nothing about others
-	resends  int               // attempts of the request before this one
-	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
-	cooling  *cooldown.Pause   // of a part, likewise
+	sends    int    // that its booking counts; 0: one
+	replaced bool   // another slot was booked in place of it, in the same step
+	kind     string // of Budget.EstimateBy; empty: what it uses says nothing about others
+	resends  int    // attempts of the request before this one
+	// waitedBefore is how long it waited before it booked, for a pause of a part or in vain.
+	waitedBefore time.Duration
+	probe        *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	cooling      *cooldown.Pause   // of a part, likewise
 }
 
 // A booked is what the store has answered to a booking.

@@ -228,8 +228,13 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	known.ctx, known.Waits, known.stands, known.held = context.WithoutCancel(ctx), nil, true, nil
 	c := &lineCaller{Of: &known, Until: w.until}
 	var wait wait
-	defer func() { w.Waits = wait.end(w.Waits) }()
+	var unbooked waiting
+	defer func() {
+		unbooked.end()
+		w.Waits = wait.end(w.Waits)
+	}()
 	begin := func(why rationtrace.Wait) {
+		unbooked.end()
 		w.Waits = wait.end(w.Waits)
 		w.noteSpent(why)
 		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due), w.asleep)
@@ -237,6 +242,8 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	ahead := own.Slot != nil && own.Reason == 0
 	if ahead {
 		own.Slot.keep(&known)
+	} else {
+		unbooked = b.countWaiting(rationtrace.Quota, w.asleep) // until a slot is booked for it, which may be a while
 	}
 
 	l := b.lines.join(&known, c, own)

@@ -36,6 +36,7 @@ const (
 type storeRetries struct {
 	pauses *backoff.ExponentialBackOff // nil: it has not begun
 	named  time.Time                   // when the request got its ID
+	wait   wait                        // from the first failure on, the questions included
 }
 
 // beforeRetry returns when it is time to ask again for a booking that the store did not
@@ -54,14 +55,13 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		return failed
 	case retries.pauses == nil:
 		retries.pauses, retries.named = b.retryPauses(), time.Now()
+		retries.wait = b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom, w.asleep)
 	default:
 		pause := retries.pauses.NextBackOff()
 		if pause == backoff.Stop {
 			return failed
 		}
-		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom, time.Time{})
 		_ = sleep(ctx, pause, wakers{})
-		w.Waits = wait.end(w.Waits)
 	}
 	if ctx.Err() != nil {
 		if errors.Is(failed, ctx.Err()) {

@@ -114,11 +114,16 @@ func TestAPauseIsNotForgottenWhileAStatusIsOnItsWay(t *testing.T) {
 // A statusCounter counts how often the Status was asked for.
 type statusCounter struct {
 	ration.Store
-	asked atomic.Int32
+	asked   atomic.Int32
+	waiting atomic.Int32 // callers, as the store was told last
 }
 
 func (s *statusCounter) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
-	if len(r.Load.Waiting) == 0 { // or the store is told of those that wait
+	waiting := 0
+	for _, n := range r.Load.Waiting {
+		waiting += n
+	}
+	if int(s.waiting.Swap(int32(waiting))) == waiting { // or the store is told who waits
 		s.asked.Add(1)
 	}
 	return s.Store.Status(ctx, r)
@@ -127,8 +132,8 @@ func (s *statusCounter) Status(ctx context.Context, r store.StatusRequest) (stor
 // The process that makes a pause knows what it has made: it asks for no Status.
 func TestAWorkerAsksNoStatusAfterItsOwnPause(t *testing.T) {
 	for name, says := range map[string]rationtest.Reply{
-		"account":  {Status: 429, Header: []string{"Retry-After", "1"}},
-		"endpoint": {Status: 503, Header: []string{"Retry-After", "1"}},
+		"account":  {Status: 429, Header: []string{"Retry-After", "3"}},
+		"endpoint": {Status: 503, Header: []string{"Retry-After", "3"}},
 		"token":    {Status: 401, Body: `{"message":"Bad credentials"}`, Header: rationtest.JSON},
 	} {
 		t.Run(name, func(t *testing.T) {

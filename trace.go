@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/censor"
-	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -45,14 +44,41 @@ func tell[T any](ctx context.Context, t traces, pick func(*rationtrace.Trace) fu
 	}
 }
 
+// A waiting is a caller that people are shown as one that waits. The zero waiting is none.
+type waiting struct {
+	budget *Budget // nil: it has ended
+	reason rationtrace.Reason
+	since  *list.Element // in Budget.waits
+}
+
+// countWaiting counts a caller that has waited since then, and has the store told of it.
+func (b *Budget) countWaiting(reason rationtrace.Reason, since time.Time) waiting {
+	b.waiting[reason].Add(1)
+	b.waits.mu.Lock()
+	w := waiting{b, reason, b.waits.since.PushBack(since)}
+	b.waits.mu.Unlock()
+	b.fleet.KeepTelling()
+	return w
+}
+
+func (w *waiting) end() {
+	if w.budget == nil {
+		return
+	}
+	w.budget.waiting[w.reason].Add(-1)
+	w.budget.waits.mu.Lock()
+	w.budget.waits.since.Remove(w.since)
+	w.budget.waits.mu.Unlock()
+	w.budget = nil
+}
+
 // A wait is one that lasts. The zero wait has not begun.
 type wait struct {
+	waiting
 	ctx     context.Context
-	budget  *Budget
 	traces  traces
 	of      rationtrace.Wait
 	begun   time.Time
-	since   *list.Element // in Budget.waits
 	region  *trace.Region
 	labeled bool
 }
@@ -77,15 +103,11 @@ func (w *waits) longest(now time.Time) (longest time.Duration) {
 // of goroutines show the reason of a long wait: the goroutine has labels for that time, and then those of its context again.
 func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration, since time.Time) wait {
 	why.Budget = b.Name
-	b.waiting[why.Reason].Add(1)
-	w := wait{ctx: ctx, budget: b, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
+	w := wait{ctx: ctx, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
 	if since.IsZero() {
 		since = w.begun
 	}
-	b.waits.mu.Lock()
-	w.since = b.waits.since.PushBack(since)
-	b.waits.mu.Unlock()
-	b.fleet.KeepTelling()
+	w.waiting = b.countWaiting(why.Reason, since)
 	if trace.IsEnabled() {
 		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
@@ -113,10 +135,7 @@ func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
 		return before
 	}
 	w.of.Took = time.Since(w.begun)
-	w.budget.waiting[w.of.Reason].Add(-1)
-	w.budget.waits.mu.Lock()
-	w.budget.waits.since.Remove(w.since)
-	w.budget.waits.mu.Unlock()
+	w.waiting.end()
 	if w.region != nil {
 		w.region.End()
 	}
@@ -214,17 +233,10 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	if err != nil {
 		t = b.tracesOf(requestOptionsOf(ctx))
 	} else {
-		at := rates.NumberOf(time.Now()) // as rates.Rates.Quarter does
-		q := &b.rates.Quarters[uint64(at)%rates.Quarters]
-		if before := q.At.Load(); before != at && q.At.CompareAndSwap(before, at) {
-			q.Slots.Store(0)
-			q.Refused.Store(0)
-			b.rates.First.CompareAndSwap(0, at)
-		}
-		q.Slots.Add(1)
+		b.rates.Quarter(time.Now()).Slots.Add(1)
 		bucket := 0
-		if g.Waited > 0 {
-			bucket = store.HistogramBucket(g.Waited)
+		if waited := g.waitedBefore + g.Waited; waited > 0 {
+			bucket = store.HistogramBucket(waited)
 		}
 		b.rates.Waited[bucket].Add(1)
 	}

@@ -352,7 +352,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if err == nil && resp != nil {
 		status = min(max(0, resp.StatusCode), len(rates.Class)-1)
 	}
-	grant.budget.rates.Answered[rates.Class[status]].Add(1)
+	grant.budget.rates.Answer(rates.Class[status], time.Now())
 	if status > 0 {
 		grant.budget.rates.Took[store.HistogramBucket(time.Since(trace.begun))].Add(1)
 	}

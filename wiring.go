@@ -44,7 +44,7 @@ func (b *Budget) wire() {
 	for i, one := range b.Shared {
 		k.Shared[i] = one.Account
 	}
-	k.Store, k.Fleet, k.Owner, k.InFlight = s, f, wired{b}, &b.inFlight
+	k.Store, k.Fleet, k.Owner, k.InFlight, k.Worker = s, f, wired{b}, &b.inFlight, workerName()
 
 	b.lines.permits.Owner = inFlight{b}
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines

@@ -279,7 +279,7 @@ func rowsOf(d *store.Description, a store.DescribedAccount, budget string) (rows
 		row.UsedPart = min(100, part*float64(l.Used))
 		row.AheadPart = min(100-row.UsedPart, part*float64(l.Ahead))
 		state, words, until := view.StateOf(d, a, l)
-		if row.State, row.Class = words, state.String(); state >= view.StatePaused {
+		if row.State, row.Class = words+view.PaceText(a, l), state.String(); state >= view.StatePaused {
 			row.Left = "-" // of which nothing can be used
 		}
 		if until.After(a.Now) {

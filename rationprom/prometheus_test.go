@@ -74,7 +74,7 @@ func TestTheDashboardsQueriesAreAnswered(t *testing.T) {
 	pool := ration.NewPool(b, ration.NewToken("a"))
 	process := httptest.NewServer(promhttp.HandlerFor(registryOf(m, rationprom.NewCollector(b, pool, rationprom.CollectorOptions{})), promhttp.HandlerOpts{}))
 	defer process.Close()
-	address := startPrometheus(t, strings.TrimPrefix(process.URL, "http://"))
+	address := startPrometheus(t, "", scraped{strings.TrimPrefix(process.URL, "http://"), 250 * time.Millisecond})
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		_, err := pool.Take(t.Context(), 1)
 		require.NoError(t, err)
@@ -99,17 +99,28 @@ func TestTheDashboardsQueriesAreAnswered(t *testing.T) {
 	}
 }
 
-// startPrometheus starts a Prometheus that scrapes a process often, until the test ends.
-func startPrometheus(t *testing.T, target string) (address string) {
+// A scraped is a process that Prometheus scrapes so often.
+type scraped struct {
+	target string
+	every  time.Duration
+}
+
+// startPrometheus starts a Prometheus that scrapes some processes and evaluates rules, until the test ends.
+func startPrometheus(t *testing.T, rules string, processes ...scraped) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address = listener.Addr().String()
 	require.NoError(t, listener.Close())
 	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rules.yml"), []byte(rules), 0o600))
+	text := "global: {evaluation_interval: 500ms}\nrule_files: [rules.yml]\nscrape_configs:\n"
+	for i, one := range processes {
+		text += fmt.Sprintf("  - {job_name: p%d, scrape_interval: %[2]dms, scrape_timeout: %[2]dms, static_configs: [{targets: ['%[3]s']}]}\n",
+			i, one.every.Milliseconds(), one.target)
+	}
 	config := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
-		"global: {scrape_interval: 250ms, scrape_timeout: 250ms}\nscrape_configs: [{job_name: ration, static_configs: [{targets: [%q]}]}]\n", target), 0o600))
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	server := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {

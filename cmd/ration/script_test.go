@@ -203,7 +203,7 @@ func TestStatusSaysWhoGaveLimits(t *testing.T) {
 	require.NotContains(t, shown(), "limits set")
 	require.Contains(t, shown("-json"), `"origin": "configuration"`)
 	require.NoError(t, b.SetLimits(ration.PerHour(500), ration.PerSecond(9)))
-	require.Contains(t, shown(), " ago: 500/1h and 9/1s\n")
+	require.Regexp(t, ` ago by \S+, process \d+: 500/1h and 9/1s\n`, shown())
 	worker(0, 1000)
 	require.Contains(t, shown("-json"), `"origin": "operator"`)
 	worker(1, 700)

@@ -179,7 +179,11 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 		fmt.Fprintln(out, "  all at once: look at the provider, the app and where secrets come from before\n  any token is replaced")
 	}
 	if view.InForce(*d) {
-		fmt.Fprintf(out, "  limits set %s ago: %s\n", view.Round(d.Now.Sub(d.Card.Since())), strings.Join(view.Limits(d.Card.Limits), " and "))
+		by := ""
+		if who := view.By(d.Card); who != "" {
+			by = " by " + who
+		}
+		fmt.Fprintf(out, "  limits set %s ago%s: %s\n", view.Round(d.Now.Sub(d.Card.Since())), by, strings.Join(view.Limits(d.Card.Limits), " and "))
 	}
 	shown := d.Accounts
 	if !every {
@@ -259,10 +263,7 @@ func printAccounts(out io.Writer, d *store.Description, accounts []store.Describ
 			if until.After(a.Now) {
 				next = view.Short(until.Sub(a.Now))
 			}
-			if paced := view.PaceText(a); paced != "" && name != "" {
-				said += ", " + paced
-			}
-			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), left, next, said})
+			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), left, next, said + view.PaceText(a, l)})
 			paints = append(paints, map[view.State]string{view.StatePaused: red, view.StateQuarantined: red}[state])
 			name = ""
 		}

@@ -115,6 +115,7 @@ func (m *top) line(r row, again bool) string {
 	default:
 		said = fmt.Sprintf("%d left", r.limit.Remaining)
 	}
+	said += view.PaceText(r.account, r.limit)
 	// What is booked ahead of a full window has no room in the bar: the number says it.
 	bar := strings.Repeat("█", used) + strings.Repeat("▒", ahead) + strings.Repeat("·", width-used-ahead)
 	short := view.Limit(r.limit.Limit)

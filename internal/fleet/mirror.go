@@ -30,7 +30,7 @@ const (
 	// want to see them.
 	Heartbeat = 10 * time.Second
 	// lookEvery is how often a worker looks whether its callers do something else than the store was told.
-	lookEvery = time.Second
+	lookEvery = 900 * time.Millisecond
 )
 
 // An Owner is whose Mirror it is.

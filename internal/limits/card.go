@@ -37,7 +37,7 @@ func (k *Keeper) putLimits(ctx context.Context, known store.Edition, limits []li
 	if err != nil {
 		return store.CardReply{}, err
 	}
-	why := pace.Why{Origin: pace.Operator}
+	why := pace.Why{Origin: pace.Operator, By: k.Worker}
 	reply, err := k.Store.Card(ctx, store.CardRequest{Known: known, Limits: all, Why: why.Text()})
 	if err == nil {
 		k.mu.Lock()
@@ -99,7 +99,7 @@ func (k *Keeper) changeCard(ctx context.Context, account *Account, next effectiv
 	if err != nil {
 		return false, err
 	}
-	why := pace.Why{Origin: next.origin, Pace: next.pace}
+	why := pace.Why{Origin: next.origin, By: k.Worker, Pace: next.pace}
 	asked := time.Now()
 	reply, err := k.Store.Card(ctx, store.CardRequest{Account: account.ID, Known: account.edition, KnownCard: k.Rules().known,
 		Limits: under.Limits, Why: why.Text()})

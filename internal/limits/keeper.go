@@ -72,6 +72,8 @@ type Keeper struct {
 	// Limits are the budget's, of calls and other units, and Revision is their number.
 	Limits   []limit.Limit
 	Revision int // see Limits
+	// Worker is what people call this worker: cards have it, for them.
+	Worker string
 	// Margin is the budget's. Zero: each limit has its default. Negative: none.
 	Margin time.Duration
 	// Shared are the accounts that every request is charged to beside its own.

@@ -22,6 +22,8 @@ const (
 type Why struct {
 	// Origin is who has given them, but for a pace.
 	Origin Origin `json:"origin"`
+	// By is the worker that has changed them or the pace, for people. Empty: nobody said.
+	By string `json:"by,omitempty"`
 	// Pace is what the pace beside them follows from. Nil: there is none, and there was none.
 	Pace *State `json:"pace,omitempty"`
 }

@@ -2,6 +2,7 @@
 package rates
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ import (
 type Rates struct {
 	// Quarters are the last ones, each in the place of its number modulo theirs: see [Rates.Quarter].
 	Quarters [Quarters]Quarter
-	// Answered is how many requests were answered in each class, since the process began: see [Class].
+	// Answered is how many requests were answered in each class, since the process began: see [Rates.Answer].
 	Answered [Classes]atomic.Int64
 	// Waited is how long callers waited for their slots, and Took how long responses took: see [store.HistogramBucket].
 	Waited, Took [store.HistogramBuckets]atomic.Int64
@@ -30,14 +31,15 @@ type Rates struct {
 type Quarter struct {
 	// At is its number since 1970, see [NumberOf]: another one than now means that nothing was counted in it.
 	At atomic.Int64
-	// Slots is how many callers got their slot in it, and Refused how many responses refused a request.
+	// Slots is how many callers got their slot in it, Refused how many responses refused a request, and Answered how many requests were
+	// answered in each class.
 	Slots, Refused atomic.Int32
+	Answered       [Classes]atomic.Int32
 }
 
 // A tell is what was counted until an instant.
 type tell struct {
 	at           time.Time
-	answered     [Classes]int64
 	waited, took [store.HistogramBuckets]int64
 }
 
@@ -66,6 +68,9 @@ func (r *Rates) Quarter(now time.Time) *Quarter {
 	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
 		s.Slots.Store(0)
 		s.Refused.Store(0)
+		for class := range s.Answered {
+			s.Answered[class].Store(0)
+		}
 		r.First.CompareAndSwap(0, at)
 	}
 	return s
@@ -86,6 +91,12 @@ const (
 
 // Names are those of the classes.
 var Names = [Classes]string{"2xx", "401", "403", "429", "other 4xx", "5xx", "no answer"}
+
+// Answer counts an answer of a class: see [Class].
+func (r *Rates) Answer(class uint8, now time.Time) {
+	r.Answered[class].Add(1)
+	r.Quarter(now).Answered[class].Add(1)
+}
 
 // Class has the class of each status; of 0, that there was no answer. What is neither an error nor a success, such as 304, is a success.
 var Class = func() (all [600]uint8) {
@@ -125,6 +136,11 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 		ago := now.Sub(startOf(number)) - quarter/2 // of most of them
 		return max(0, min(ago, 2*slotsOver-ago)).Seconds() / (slotsOver.Seconds() * slotsOver.Seconds())
 	}
+	var answers [Classes]int
+	var inAll [Classes]int64
+	for class := range r.Answered {
+		inAll[class] = r.Answered[class].Load()
+	}
 	for i := range r.Quarters {
 		q := &r.Quarters[i]
 		number := q.At.Load()
@@ -133,43 +149,55 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 		}
 		load.SlotsPerSecond += perSecond(number) * float64(q.Slots.Load())
 		load.RefusedLastMinute += int(q.Refused.Load())
+		for class := range q.Answered {
+			answers[class] += int(q.Answered[class].Load())
+		}
 	}
 
-	base, newest := tell{}, tell{}
-	for i := range r.past {
-		one := &r.past[i]
-		if one.at.After(newest.at) {
-			newest = *one
-		}
-		if !one.at.IsZero() && now.Sub(one.at) <= refusalsOver+slotsOver && (base.at.IsZero() || one.at.Before(base.at)) {
-			base = *one
-		}
-	}
-	if base.at.IsZero() { // nobody asked for a minute: all since then is counted
-		base = newest
-	}
-	told := tell{at: now}
-	for class := range r.Answered {
-		told.answered[class] = r.Answered[class].Load()
-		if told.answered[class] == 0 {
-			continue
-		}
-		if load.AnswersInAll == nil {
-			load.AnswersInAll = make(map[string]int64)
-		}
-		load.AnswersInAll[Names[class]] = told.answered[class]
-		if n := told.answered[class] - base.answered[class]; n > 0 {
-			if load.Answers == nil {
-				load.Answers = make(map[string]int)
-			}
-			load.Answers[Names[class]] = int(n)
-		}
-	}
+	load.Answers, load.AnswersInAll = named(&answers), named(&inAll)
+	base, told := r.before(now.Add(-refusalsOver)), tell{at: now}
 	load.Waited = since(&r.Waited, &told.waited, &base.waited)
 	load.Took = since(&r.Took, &told.took, &base.took)
 	if at := &r.past[uint64(now.Unix()/10)%sparse]; now.Sub(at.at) >= slotsOver {
 		*at = told
 	}
+}
+
+// named returns counts by the names of their classes; nil: nothing was counted.
+func named[N int | int64](counts *[Classes]N) (named map[string]N) {
+	for class, n := range counts {
+		if n > 0 {
+			if named == nil {
+				named = make(map[string]N)
+			}
+			named[Names[class]] = n
+		}
+	}
+	return named
+}
+
+// before returns what was counted until an instant, in proportion between those at which it was noted; all zero: nothing was. It needs mu.
+func (r *Rates) before(at time.Time) (base tell) {
+	var newer tell
+	for i := range r.past {
+		switch one := &r.past[i]; {
+		case one.at.IsZero():
+		case !one.at.After(at) && one.at.After(base.at):
+			base = *one
+		case one.at.After(at) && (newer.at.IsZero() || one.at.Before(newer.at)):
+			newer = *one
+		}
+	}
+	if base.at.IsZero() || newer.at.IsZero() {
+		return base
+	}
+	part := at.Sub(base.at).Seconds() / newer.at.Sub(base.at).Seconds()
+	between := func(a *int64, b int64) { *a += int64(math.Round(part * float64(b-*a))) }
+	for i := range newer.waited {
+		between(&base.waited[i], newer.waited[i])
+		between(&base.took[i], newer.took[i])
+	}
+	return base
 }
 
 // since notes what is counted now, and returns what was since before.

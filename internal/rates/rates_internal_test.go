@@ -54,8 +54,10 @@ func TestRatesEnd(t *testing.T) {
 func TestAnswersByClass(t *testing.T) {
 	var r Rates
 	now := time.Unix(1_772_366_400, 0)
-	for status, n := range map[int]int64{200: 5, 304: 1, 401: 3, 403: 2, 404: 1, 429: 4, 500: 1, 0: 2} {
-		r.Answered[Class[status]].Add(n)
+	for status, n := range map[int]int{200: 5, 304: 1, 401: 3, 403: 2, 404: 1, 429: 4, 500: 1, 0: 2} {
+		for range n {
+			r.Answer(Class[status], now)
+		}
 	}
 	var load store.Load
 	r.Add(&load, now)
@@ -66,8 +68,29 @@ func TestAnswersByClass(t *testing.T) {
 		r.Add(&load, now)
 	}
 	require.Nil(t, load.Answers)
-	r.Answered[Class[401]].Add(1)
+	r.Answer(Class[401], now)
 	load = store.Load{}
 	r.Add(&load, now.Add(time.Second))
 	require.Equal(t, map[string]int{"401": 1}, load.Answers)
+}
+
+// The answers of the last minute are those of a minute, however seldom the store is told.
+func TestAnswersOfTheLastMinute(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 7 * time.Second, 9900 * time.Millisecond} {
+		var r Rates
+		now := time.Unix(1_772_366_400, 0)
+		for looks := 0; looks < 40; looks++ {
+			for range int(every / (100 * time.Millisecond)) {
+				now = now.Add(100 * time.Millisecond)
+				for range 3 {
+					r.Answer(class2xx, now)
+				}
+			}
+			var load store.Load
+			r.Add(&load, now)
+			if time.Duration(looks)*every > 80*time.Second {
+				require.InDelta(t, 1800, load.Answers["2xx"], 10, "every %v, look %d", every, looks)
+			}
+		}
+	}
 }

@@ -34,8 +34,9 @@ type InFlight struct {
 
 // A Set is limits that an operator has set.
 type Set struct {
-	Limits []string  `json:"limits"` // as a program writes them
-	Since  time.Time `json:"since"`  // when they were set
+	Limits []string  `json:"limits"`       // as a program writes them
+	Since  time.Time `json:"since"`        // when they were set
+	By     string    `json:"by,omitempty"` // the process that has set them; "": it did not say
 }
 
 // An Account is one of a Budget's.
@@ -46,6 +47,7 @@ type Account struct {
 	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: it is not
 	Limits      []LimitUsed `json:"limits"`                // those in force
 	Origin      string      `json:"origin,omitempty"`      // who gave them: "configuration", "operator" or "provider"; "": nobody said
+	By          string      `json:"by,omitempty"`          // the process that has changed them or the pace; "": none did, or it did not say
 	Pace        *Pace       `json:"pace,omitempty"`        // what is kept to beside the limits; null: nothing
 	Since       time.Time   `json:"since,omitzero"`        // when their card was made; zero: they are the configuration's
 }
@@ -98,14 +100,14 @@ func Of(d store.Description) Budget {
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
 		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
-		one.Pace = PaceOf(a)
+		one.Pace, one.By = PaceOf(a), By(a.Card)
 		for _, l := range a.Limits {
 			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), l.Used, l.Ahead, l.Remaining, l.FreeAt})
 		}
 		v.Accounts = append(v.Accounts, one)
 	}
 	if InForce(d) {
-		v.Set = &Set{Limits(d.Card.Limits), d.Card.Since()}
+		v.Set = &Set{Limits(d.Card.Limits), d.Card.Since(), By(d.Card)}
 	}
 	for _, p := range d.Pauses {
 		v.Pauses = append(v.Pauses, Pause{p.Account, p.Key, p.Until, p.Cause})
@@ -124,6 +126,14 @@ func Of(d store.Description) Budget {
 
 // InForce reports whether the budget has limits that SetLimits has set, and no deployment has replaced them.
 func InForce(d store.Description) bool { return d.Card.Version > 0 && d.Card.Revision >= d.Revision }
+
+// By returns the process that has made a card, for people; "": it did not say.
+func By(card store.Card) string {
+	if card.Why == "" {
+		return ""
+	}
+	return Printable(pace.ParseWhy(card.Why, card.Limits).By)
+}
 
 // origin returns who gave the limits of an account's card.
 func origin(d store.Description, card store.Card) string {
@@ -150,15 +160,18 @@ func PaceOf(a store.DescribedAccount) *Pace {
 	return p
 }
 
-// PaceText says in words what pace an account is kept to, and why.
-func PaceText(a store.DescribedAccount) string {
+// PaceText says in words, behind the state of an account's first limit, what pace the account is kept to, and why; "": to none.
+func PaceText(a store.DescribedAccount, l store.LimitUsage) string {
 	p := PaceOf(a)
-	if p == nil {
+	if p == nil || l.Limit != a.Limits[0].Limit {
 		return ""
 	}
-	text := "pace " + pace.Text(a.Paces[0])
+	text := ", pace " + pace.Text(a.Paces[0])
 	if p.Refusals > 0 {
 		text += fmt.Sprintf(": found %v ago after %s", Short(a.Now.Sub(p.Since)), Counted(p.Refusals, "refusal"))
+		if by := By(a.Card); by != "" {
+			text += " by " + by
+		}
 	}
 	return text
 }

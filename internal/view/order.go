@@ -77,12 +77,15 @@ func badness(d store.Description) float64 {
 	return worst
 }
 
-// Badness is 2 of an account that is paused, and otherwise the share of its tightest limit that is used or
-// booked ahead.
+// Badness is 2 of an account that is paused, 1.5 of one that is kept to a pace, and otherwise the share of its tightest limit that is used
+// or booked ahead.
 func Badness(a store.DescribedAccount) float64 {
 	worst := 0.0
 	if a.PausedUntil.After(a.Now) {
 		worst = 2
+	}
+	if len(a.Paces) > 0 {
+		worst = max(worst, 1.5)
 	}
 	for _, l := range a.Limits {
 		worst = max(worst, float64(l.Used+l.Ahead)/float64(max(1, l.Used+l.Ahead+l.Remaining)))

@@ -16,7 +16,7 @@ import (
 )
 
 // rootOrder has the root's files in the order in which they call each other: a file calls those before it.
-var rootOrder = strings.Fields("ration events token trace config wiring accounts inflight book spent outage " +
+var rootOrder = strings.Fields("ration events token trace config load wiring accounts inflight book spent outage " +
 	"wait line record settle attempt response cooldown budget notoken suspect pool " +
 	"secret handover acquire retry transport redisstore")
 

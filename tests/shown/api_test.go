@@ -88,7 +88,8 @@ func (a *api) decide(c *call, h http.Header) {
 	}
 }
 
-// others spends calls of a token as another client does: so many in each window, evenly, until the channel closes.
+// others spends calls of a token as another client does: so many in each window, evenly, each as soon as it is served, until the channel
+// closes.
 func (a *api) others(token, path string, perWindow int, done <-chan struct{}) {
 	tick := time.NewTicker(apiWindow / time.Duration(perWindow))
 	defer tick.Stop()
@@ -96,8 +97,11 @@ func (a *api) others(token, path string, perWindow int, done <-chan struct{}) {
 		select {
 		case <-done:
 			return
-		case at := <-tick.C:
-			a.decide(&call{at: at, token: token, path: path}, make(http.Header))
+		case <-tick.C:
+		}
+		for c := (call{}); c.status != http.StatusOK; time.Sleep(5 * time.Millisecond) {
+			c = call{at: time.Now(), token: token, path: path}
+			a.decide(&c, make(http.Header))
 		}
 	}
 }
