@@ -73,7 +73,7 @@ const (
 )
 
 // compare reports whether the callers do something else than was told: more than a tenth of them (each counts where it was and where it
-// is), a few for some seconds, or the one that had waited longest has its slot. Readers add to the longest wait the time since it was told. It also reports
+// is), a few after some seconds, or the one that had waited longest has its slot. Readers add to the longest wait the time since it was told. It also reports
 // whether the store is to be told again though nothing changes, since it was told of callers that did something.
 func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	t.mu.Lock()
@@ -81,13 +81,19 @@ func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	now := time.Now()
 	all := int(b.inFlight.Load())
 	others := max(all-t.load.InFlight, t.load.InFlight-all)
-	for reason := range b.waiting {
-		n, before := int(b.waiting[reason].Load()), t.load.Waiting[rationtrace.Reason(reason).String()]
-		all += n
-		others += max(n-before, before-n)
+	ended := 0 // for reasons for which nobody waits any more
+	for _, n := range t.load.Waiting {
+		ended += n
 	}
+	for reason := range b.waiting {
+		if n := int(b.waiting[reason].Load()); n > 0 {
+			before := t.load.Waiting[rationtrace.Reason(reason).String()]
+			all, ended, others = all+n, ended-before, others+max(n-before, before-n)
+		}
+	}
+	others += ended
 	failed := t.load.Process.Error == "" && b.failures.within(time.Minute) != nil
 	served := t.load.LongestWait > 0 && b.waits.longest(now) < t.load.LongestWait+now.Sub(t.at)-waitedLess
-	changed = others > all/5 || others > 0 && now.Sub(t.at) >= fewAfter || failed || served
+	changed = others > max(2, all/5) || others > 0 && now.Sub(t.at) >= fewAfter || failed || served
 	return changed, !t.load.IsIdle()
 }

@@ -352,7 +352,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if err == nil && resp != nil {
 		status = min(max(0, resp.StatusCode), len(rates.Class)-1)
 	}
-	grant.budget.rates.Answer(rates.Class[status], time.Now())
+	class := rates.Class[status]
+	grant.budget.rates.Answered[class].Add(1)
+	grant.budget.rates.Quarter(time.Now()).Answered[class].Add(1)
 	if status > 0 {
 		grant.budget.rates.Took[store.HistogramBucket(time.Since(trace.begun))].Add(1)
 	}

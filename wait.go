@@ -89,7 +89,11 @@ func (w *waiter) book(ctx context.Context) error {
 	w.request(&r, allowed)
 
 	var retries storeRetries
-	defer func() { w.Waits = retries.wait.end(w.Waits) }()
+	defer func() {
+		if retries.pauses != nil {
+			w.Waits = retries.wait.end(w.Waits)
+		}
+	}()
 	behind := 0 // the changes of limits that it has come too late for
 	for {
 		var booked bool

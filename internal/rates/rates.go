@@ -15,7 +15,7 @@ import (
 type Rates struct {
 	// Quarters are the last ones, each in the place of its number modulo theirs: see [Rates.Quarter].
 	Quarters [Quarters]Quarter
-	// Answered is how many requests were answered in each class, since the process began: see [Rates.Answer].
+	// Answered is how many requests were answered in each class, since the process began: see [Class].
 	Answered [Classes]atomic.Int64
 	// Waited is how long callers waited for their slots, and Took how long responses took: see [store.HistogramBucket].
 	Waited, Took [store.HistogramBuckets]atomic.Int64
@@ -29,7 +29,7 @@ type Rates struct {
 
 // A Quarter is what was counted in a quarter of a second.
 type Quarter struct {
-	// At is its number since 1970, see [NumberOf]: another one than now means that nothing was counted in it.
+	// At is its number since 1970: another one than now means that nothing was counted in it.
 	At atomic.Int64
 	// Slots is how many callers got their slot in it, Refused how many responses refused a request, and Answered how many requests were
 	// answered in each class.
@@ -47,23 +47,21 @@ type tell struct {
 const Quarters = 4 * 64
 
 const (
-	quarter = time.Second / 4
-	sparse  = 8
+	quarter    = time.Second / 4
+	perQuarter = int64(quarter / time.Millisecond)
+	sparse     = 8
 	// Rates of slots are the mean of those of ten seconds, up to each instant of the last ten seconds: so a burst that comes about every
 	// ten seconds counts the same whenever the rate is asked for. Refusals are rare.
 	slotsOver    = 10 * time.Second
 	refusalsOver = time.Minute
 )
 
-// NumberOf returns which quarter of a second an instant lies in.
-func NumberOf(now time.Time) int64 { return now.UnixMilli() / int64(quarter/time.Millisecond) }
-
 // startOf returns when a quarter began.
 func startOf(number int64) time.Time { return time.Unix(0, number*int64(quarter)) }
 
 // Quarter returns that of an instant, in which something is about to be counted.
 func (r *Rates) Quarter(now time.Time) *Quarter {
-	at := NumberOf(now)
+	at := now.UnixMilli() / perQuarter
 	s := &r.Quarters[uint64(at)%Quarters]
 	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
 		s.Slots.Store(0)
@@ -92,12 +90,6 @@ const (
 // Names are those of the classes.
 var Names = [Classes]string{"2xx", "401", "403", "429", "other 4xx", "5xx", "no answer"}
 
-// Answer counts an answer of a class: see [Class].
-func (r *Rates) Answer(class uint8, now time.Time) {
-	r.Answered[class].Add(1)
-	r.Quarter(now).Answered[class].Add(1)
-}
-
 // Class has the class of each status; of 0, that there was no answer. What is neither an error nor a success, such as 304, is a success.
 var Class = func() (all [600]uint8) {
 	for status := range all {
@@ -123,7 +115,7 @@ var Class = func() (all [600]uint8) {
 func (r *Rates) Add(load *store.Load, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	this := NumberOf(now)
+	this := now.UnixMilli() / perQuarter
 	if first := r.First.Load(); first > this { // a clock was set back
 		r.First.CompareAndSwap(first, this)
 	}

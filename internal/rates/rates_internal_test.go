@@ -50,13 +50,18 @@ func TestRatesEnd(t *testing.T) {
 	require.Zero(t, load(time.Minute))
 }
 
+func answer(r *Rates, class uint8, now time.Time) {
+	r.Answered[class].Add(1)
+	r.Quarter(now).Answered[class].Add(1)
+}
+
 // Answers are counted by class, those of the minute before.
 func TestAnswersByClass(t *testing.T) {
 	var r Rates
 	now := time.Unix(1_772_366_400, 0)
 	for status, n := range map[int]int{200: 5, 304: 1, 401: 3, 403: 2, 404: 1, 429: 4, 500: 1, 0: 2} {
 		for range n {
-			r.Answer(Class[status], now)
+			answer(&r, Class[status], now)
 		}
 	}
 	var load store.Load
@@ -68,7 +73,7 @@ func TestAnswersByClass(t *testing.T) {
 		r.Add(&load, now)
 	}
 	require.Nil(t, load.Answers)
-	r.Answer(Class[401], now)
+	answer(&r, class401, now)
 	load = store.Load{}
 	r.Add(&load, now.Add(time.Second))
 	require.Equal(t, map[string]int{"401": 1}, load.Answers)
@@ -83,7 +88,7 @@ func TestAnswersOfTheLastMinute(t *testing.T) {
 			for range int(every / (100 * time.Millisecond)) {
 				now = now.Add(100 * time.Millisecond)
 				for range 3 {
-					r.Answer(class2xx, now)
+					answer(&r, class2xx, now)
 				}
 			}
 			var load store.Load
