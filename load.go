@@ -73,8 +73,9 @@ const (
 )
 
 // compare reports whether the callers do something else than was told: more than a tenth of them (each counts where it was and where it
-// is), a few after some seconds, or the one that had waited longest has its slot. Readers add to the longest wait the time since it was told. It also reports
-// whether the store is to be told again though nothing changes, since it was told of callers that did something.
+// is), a few after some seconds, or the one that had waited longest has its slot. Readers add to the longest wait the time since it was
+// told. It also reports whether to look again: something is not told yet, or the store was told of callers that did something, and is told
+// again.
 func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,5 +96,5 @@ func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	failed := t.load.Process.Error == "" && b.failures.within(time.Minute) != nil
 	served := t.load.LongestWait > 0 && b.waits.longest(now) < t.load.LongestWait+now.Sub(t.at)-waitedLess
 	changed = others > max(2, all/5) || others > 0 && now.Sub(t.at) >= fewAfter || failed || served
-	return changed, !t.load.IsIdle()
+	return changed, others > 0 || !t.load.IsIdle()
 }

@@ -38,8 +38,8 @@ type Owner interface {
 	// Status asks the store for what has changed since a version, and takes in all that is not of the fleet: where the clock stands,
 	// what was lost, and cards. It reports whether the limits of any account are others now.
 	Status(ctx context.Context, known int64) (status store.Status, limits bool, err error)
-	// Telling reports whether the callers of this worker do something else than the store was told last, and whether they did something
-	// then: so that it is told again.
+	// Telling reports whether the store is to be told at once what the callers of this worker do, and whether they do something, or did
+	// when it was told last: so that it is told sooner or later.
 	Telling() (changed, again bool)
 	// Told is told what has changed, in that order. It must not block, nor call the Mirror, nor take a lock under which that is called.
 	Told(News)

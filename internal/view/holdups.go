@@ -355,8 +355,13 @@ func (h *Holdup) Cure(budget string) (what, command string) {
 	return "", ""
 }
 
-// Holdups returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.
-func Holdups(d *store.Description) (all []Holdup) {
+// Holdups returns what holds callers back: what is paused or quarantined, and then what else does.
+func Holdups(d *store.Description) []Holdup {
+	return append(stopped(d), conditions(d, Summarize(d))...)
+}
+
+// stopped returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.
+func stopped(d *store.Description) (all []Holdup) {
 	s := Summarize(d)
 	type kind struct{ what, cause string }
 	members := make(map[kind][]store.Pause)
@@ -393,7 +398,7 @@ func Holdups(d *store.Description) (all []Holdup) {
 		all[i].Stalls = s.Stalled
 	}
 	slices.SortStableFunc(all, func(a, b Holdup) int { return cmp.Compare(len(b.Accounts), len(a.Accounts)) })
-	return append(all, conditions(d, s)...)
+	return all
 }
 
 // conditions are what holds callers back and is neither a pause nor a quarantine.

@@ -110,6 +110,7 @@ func TestNewsOfOneCauseAreOne(t *testing.T) {
 	for i := range 3 {
 		d.Pauses = append(d.Pauses, store.Pause{Account: d.Accounts[i].Account, Until: now.Add(time.Minute), Cause: refusal(i)})
 	}
+	d.Workers = append(d.Workers, store.Worker{ID: "w", Seen: now, Load: store.Load{Process: store.Process{Error: "its limits are not the fleet's"}}}) // no news each time
 	news.Take([]store.Description{d}, now)
 	news.Take([]store.Description{d}, now)
 	require.Len(t, news.Told, 1)
