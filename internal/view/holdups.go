@@ -208,7 +208,7 @@ func (s Summary) Rates() string {
 }
 
 // Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s; the longest waits 3s,
-// and all who wait have their slots in 5s; answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
+// and all who wait for quota have their slots in 5s; answers took 80ms, 99 of 100 at most 300ms". Empty: nothing is known.
 func (s Summary) Waits() string {
 	var parts []string
 	if s.Waited.Count() > 0 {
@@ -217,7 +217,7 @@ func (s Summary) Waits() string {
 	if s.Longest > 0 {
 		longest := "the longest waits " + Short(s.Longest)
 		if n := s.Drain(); n > 0 {
-			longest += fmt.Sprintf(", and all who wait have their slots in %s", Short(n))
+			longest += fmt.Sprintf(", and all who wait for quota have their slots in %s", Short(n))
 		}
 		parts = append(parts, longest)
 	}
@@ -227,12 +227,13 @@ func (s Summary) Waits() string {
 	return strings.Join(parts, "; ")
 }
 
-// Drain returns how long it takes until all that wait now have their slots, at the rate of now; zero: nobody waits, or nothing is granted.
+// Drain returns how long it takes until all that wait for quota now have their slots, at the rate of now; zero: nobody does, or nothing is
+// granted.
 func (s Summary) Drain() time.Duration {
 	if s.SlotsPerSecond == 0 {
 		return 0
 	}
-	return time.Duration(float64(Waiting(s.Waiting)) / s.SlotsPerSecond * float64(time.Second))
+	return time.Duration(float64(s.Waiting[rationtrace.Quota.String()]) / s.SlotsPerSecond * float64(time.Second))
 }
 
 // Line returns how long the line of callers is, in words; "": somebody who comes now need not wait for quota.

@@ -109,19 +109,34 @@ func (tr *truth) waits(at time.Time) (all []float64) {
 	return all
 }
 
+// stuck returns how many callers wait for something else than quota, since nobody waits two windows for that.
+func (tr *truth) stuck(at time.Time) (n float64) {
+	for _, since := range tr.since(at) {
+		if at.Sub(since) > 2*apiWindow {
+			n++
+		}
+	}
+	return n
+}
+
 // longest returns how long the caller waits that has waited longest.
 func (tr *truth) longest(at time.Time) float64 {
+	longest := time.Duration(0)
+	for _, since := range tr.since(at) {
+		longest = max(longest, at.Sub(since))
+	}
+	return longest.Seconds()
+}
+
+// since returns when each caller of a process that runs had its last response.
+func (tr *truth) since(at time.Time) map[string]time.Time {
 	last := make(map[string]time.Time)
 	for _, c := range tr.calls {
 		if c.caller != "" && !c.at.After(at) && slices.ContainsFunc(tr.alive, func(pid string) bool { return strings.Contains(c.caller, pid) }) {
 			last[c.caller] = c.at.Add(apiLatency)
 		}
 	}
-	longest := time.Duration(0)
-	for _, since := range last {
-		longest = max(longest, at.Sub(since))
-	}
-	return longest.Seconds()
+	return last
 }
 
 // judge compares a screen with the log, and says what is wrong.
@@ -165,7 +180,8 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 	})
 	check("answers took", 0.006, 1, s.before, func(time.Time) float64 { return apiLatency.Seconds() })
 	rates := over(told, s.after, tr.rate)
-	compare("time to drain", 0.2, span{waiting.least / max(1, rates.most), waiting.most / max(1, rates.least)})
+	stuck := over(changed, s.after, tr.stuck)
+	compare("time to drain", 0.2, span{max(0, waiting.least-stuck.most) / max(1, rates.most), (waiting.most - stuck.least) / max(1, rates.least)})
 	used := func(at time.Time) float64 {
 		return 100 * float64(tr.count(at.Add(-apiWindow), at, func(c call) bool { return c.status == 200 || c.status == 0 })) / float64(tr.most*tr.all)
 	}
@@ -379,7 +395,7 @@ func (f *fleet) look(t *testing.T, times int, when string, c cause, not []says) 
 				}
 				found := tr.judge(s)
 				for _, one := range not {
-					if one.budget == budget && one.is.MatchString(s.text) {
+					if one.budget == budget && !one.comes && one.is.MatchString(s.text) { // what a fleet has learned stays for a while
 						found = append(found, fmt.Sprintf("it says %v", one.is))
 					}
 				}

@@ -30,7 +30,7 @@ var (
 	ofAnswers  = regexp.MustCompile(`answered in the last minute: ((?:(?:, )?\d+ with (?:401|403|4xx|5xx|no answer))+)`)
 	ofWaits    = regexp.MustCompile(`callers waited ([\dhms.µ]+), 99 of 100 at most ([\dhms.µ]+)`)
 	ofLongest  = regexp.MustCompile(`the longest waits ([\dhms.µ]+)`)
-	ofDrain    = regexp.MustCompile(`all who wait have their slots in ([\dhms.µ]+)`)
+	ofDrain    = regexp.MustCompile(`all who wait for quota have their slots in ([\dhms.µ]+)`)
 	ofTook     = regexp.MustCompile(`answers took ([\dhms.µ]+), 99 of 100 at most ([\dhms.µ]+)`)
 	ofStates   = regexp.MustCompile(`(\d+) (free|spent|paused|quarantined)\b`)
 	ofWaiting  = regexp.MustCompile(`(\d+) waiting`)
