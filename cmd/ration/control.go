@@ -258,6 +258,9 @@ func heldBack(d *store.Description, account, token string) string {
 			all = append(all, fmt.Sprintf("%d of %s left", l.Remaining, view.Limit(l.Limit)))
 		}
 	}
+	if token != "" {
+		return cmp.Or(strings.Join(all, ", "), "the token is not quarantined")
+	}
 	return cmp.Or(strings.Join(all, ", "), "nothing paused or quarantined")
 }
 
