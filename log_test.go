@@ -1,11 +1,9 @@
 package ration_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,30 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 )
-
-// A lockedBuffer is written to by a timer, and read by the test.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // The same news of a hundred accounts are some lines of the log, and one that counts the others. OnEvent is told of each.
 func TestTheSameNewsOfManyAccountsAreFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log testkit.Buffer
 		events, accounts := 0, 0
 		budget := &ration.Budget{
 			Name: "api", Limits: []ration.Limit{ration.PerHour(10)}, Store: new(ration.MemoryStore), Logger: slog.New(slog.NewTextHandler(&log, nil)),

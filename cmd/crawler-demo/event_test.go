@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 func TestEventsAreToldOnceAndCounted(t *testing.T) {
-	var out shared
+	var out testkit.Buffer
 	c := newCrawl(&app{stderr: &out}, plan{}, new(outFile))
 	for range 3 {
 		c.handleEvent(&event{Kind: "limit learned", Text: "a limit was learned"})

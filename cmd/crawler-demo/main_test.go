@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/internal/testkit/simulated"
 )
@@ -34,28 +34,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A shared buffer is written by a command and its processes.
-type shared struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *shared) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // run runs the command in this process, and its fleet in processes of their own.
 func run(t *testing.T, a *app, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, errs shared
+	var out, errs testkit.Buffer
 	a.stdout, a.stderr, a.newProcess = &out, &errs, thisProgram
 	if a.stdin == nil {
 		a.stdin = strings.NewReader("")
@@ -73,7 +55,7 @@ func run(t *testing.T, a *app, args ...string) (status int, stdout, stderr strin
 // A process is the command in a process of its own.
 type process struct {
 	*exec.Cmd
-	stdout, stderr shared
+	stdout, stderr testkit.Buffer
 	ended          chan error // when its children have ended too
 }
 

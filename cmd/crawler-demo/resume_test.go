@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/internal/testkit/simulated"
 )
@@ -119,7 +120,7 @@ func TestJobsOfALostProcessGoToTheOthers(t *testing.T) {
 	s := newSite(t, &simulated.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
 		Latency: func() time.Duration { return 20 * time.Millisecond }})
 	var children []*exec.Cmd
-	a := &app{stdin: strings.NewReader(""), stdout: new(shared), stderr: new(shared), grace: time.Second}
+	a := &app{stdin: strings.NewReader(""), stdout: new(testkit.Buffer), stderr: new(testkit.Buffer), grace: time.Second}
 	a.newProcess = func() (*exec.Cmd, error) {
 		cmd, err := thisProgram()
 		children = append(children, cmd)

@@ -258,10 +258,11 @@ func heldBack(d *store.Description, account, token string) string {
 			all = append(all, fmt.Sprintf("%d of %s left", l.Remaining, view.Limit(l.Limit)))
 		}
 	}
+	nothing := "nothing paused or quarantined"
 	if token != "" {
-		return cmp.Or(strings.Join(all, ", "), "the token is not quarantined")
+		nothing = "the token is not quarantined"
 	}
-	return cmp.Or(strings.Join(all, ", "), "nothing paused or quarantined")
+	return cmp.Or(strings.Join(all, ", "), nothing)
 }
 
 // confirm asks whether to go on. Where nobody can be asked it is an error.

@@ -168,9 +168,7 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 		fmt.Fprintln(out, "  "+s.Rates())
 	}
 	if waits := s.Waits(); waits != "" {
-		for i, line := range wrap(waits, 76) {
-			fmt.Fprintln(out, "  "+strings.Repeat("  ", min(i, 1))+line)
-		}
+		printWrapped(out, "  ", waits, 76)
 	}
 	if line := s.Line(d.Now); line != "" {
 		fmt.Fprintln(out, "  "+line)
@@ -214,9 +212,7 @@ func printWorkers(out io.Writer, d *store.Description, every bool) {
 		case doing != "":
 			text += ", " + doing
 		}
-		for i, line := range wrap(text, 78) {
-			fmt.Fprintln(out, "  "+strings.Repeat("  ", min(i, 1))+line)
-		}
+		printWrapped(out, "  ", text, 78)
 		if p := w.Load.Process; every && len(p.Limits) > 0 {
 			line := fmt.Sprintf("given %s, revision %d", view.LimitsGiven(p), p.Revision)
 			if p.Version != "" {
@@ -225,9 +221,7 @@ func printWorkers(out io.Writer, d *store.Description, every bool) {
 			fmt.Fprintln(out, "    "+line)
 		}
 		for _, odd := range w.Odd {
-			for i, line := range wrap(odd, 74) {
-				fmt.Fprintln(out, "    "+strings.Repeat("  ", min(i, 1))+line)
-			}
+			printWrapped(out, "    ", odd, 74)
 		}
 	}
 	if more := len(all) - len(shown); more > 0 {
@@ -308,6 +302,13 @@ func printHoldup(out io.Writer, paint func(colour, text string) string, budget s
 			line = what + ":\n      " + command
 		}
 		fmt.Fprintf(out, "    %s\n", line)
+	}
+}
+
+// printWrapped prints a text in lines of at most so many characters, all but the first indented further.
+func printWrapped(out io.Writer, indent, text string, width int) {
+	for i, line := range wrap(text, width) {
+		fmt.Fprintln(out, indent+strings.Repeat("  ", min(i, 1))+line)
 	}
 }
 

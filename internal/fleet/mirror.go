@@ -187,7 +187,7 @@ func (m *Mirror) look() {
 	changed, again := m.Owner.Telling()
 	if !changed && !again {
 		m.telling.Store(false)
-		if changed, _ := m.Owner.Telling(); changed { // since
+		if changed, again := m.Owner.Telling(); changed || again { // since
 			m.KeepTelling()
 		}
 		return

@@ -51,9 +51,9 @@ const (
 	perQuarter = int64(quarter / time.Millisecond)
 	sparse     = 8
 	// Rates of slots are the mean of those of ten seconds, up to each instant of the last ten seconds: so a burst that comes about every
-	// ten seconds counts the same whenever the rate is asked for. Refusals are rare.
-	slotsOver    = 10 * time.Second
-	refusalsOver = time.Minute
+	// ten seconds counts the same whenever the rate is asked for. All else is of the last minute.
+	slotsOver = 10 * time.Second
+	lately    = time.Minute
 )
 
 // startOf returns when a quarter began.
@@ -62,16 +62,16 @@ func startOf(number int64) time.Time { return time.Unix(0, number*int64(quarter)
 // Quarter returns that of an instant, in which something is about to be counted.
 func (r *Rates) Quarter(now time.Time) *Quarter {
 	at := now.UnixMilli() / perQuarter
-	s := &r.Quarters[uint64(at)%Quarters]
-	if before := s.At.Load(); before != at && s.At.CompareAndSwap(before, at) {
-		s.Slots.Store(0)
-		s.Refused.Store(0)
-		for class := range s.Answered {
-			s.Answered[class].Store(0)
+	q := &r.Quarters[uint64(at)%Quarters]
+	if before := q.At.Load(); before != at && q.At.CompareAndSwap(before, at) {
+		q.Slots.Store(0)
+		q.Refused.Store(0)
+		for class := range q.Answered {
+			q.Answered[class].Store(0)
 		}
 		r.First.CompareAndSwap(0, at)
 	}
-	return s
+	return q
 }
 
 // Classes of answers.
@@ -136,7 +136,7 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 	for i := range r.Quarters {
 		q := &r.Quarters[i]
 		number := q.At.Load()
-		if ago := this - number; ago < 0 || ago > int64(refusalsOver/quarter) {
+		if ago := this - number; ago < 0 || ago > int64(lately/quarter) {
 			continue
 		}
 		load.SlotsPerSecond += perSecond(number) * float64(q.Slots.Load())
@@ -147,7 +147,7 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 	}
 
 	load.Answers, load.AnswersInAll = named(&answers), named(&inAll)
-	base, told := r.before(now.Add(-refusalsOver)), tell{at: now}
+	base, told := r.before(now.Add(-lately)), tell{at: now}
 	load.Waited = since(&r.Waited, &told.waited, &base.waited)
 	load.Took = since(&r.Took, &told.took, &base.took)
 	if at := &r.past[uint64(now.Unix()/10)%sparse]; now.Sub(at.at) >= slotsOver {

@@ -3,7 +3,9 @@
 package testkit
 
 import (
+	"bytes"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,4 +37,24 @@ func Golden(t testing.TB, file, shown string, redraw bool) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), shown, file)
+}
+
+// A Buffer is written and read by several goroutines at once: what a process prints, or a timer logs. The zero Buffer is empty.
+type Buffer struct {
+	mu   sync.Mutex // protects text
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what was written.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

@@ -1,7 +1,6 @@
 package pages_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -325,13 +323,13 @@ func fragmentProgram(fragments []block) (program string, line int) {
 // A process goes on while the page is read further.
 type process struct {
 	cmd    *exec.Cmd
-	output *buffer
+	output *testkit.Buffer
 	ended  chan struct{}
 }
 
 // begin starts commands that go on.
 func (r *pageRun) begin(name string, b block) {
-	p := &process{cmd: exec.Command("bash", "-c", prelude+r.here(b.text)), output: new(buffer), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command("bash", "-c", prelude+r.here(b.text)), output: new(testkit.Buffer), ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = r.dir, r.env, p.output, p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(r, p.cmd.Start())
@@ -355,24 +353,6 @@ func (r *pageRun) begin(name string, b block) {
 func (p *process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.ended
-}
-
-// A buffer is what a process prints.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // The tutorial's two programs share one quota: each prints a page a second while both run, and two when the other is gone.

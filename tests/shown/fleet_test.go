@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
@@ -35,22 +36,7 @@ type fleet struct {
 type worker struct {
 	cmd *exec.Cmd
 	in  io.Closer
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-// Write implements io.Writer, for what the process logs.
-func (w *worker) Write(text []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(text)
-}
-
-// logged returns what the process has logged.
-func (w *worker) logged() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.String()
+	log testkit.Buffer
 }
 
 // A given is what a process is told of a budget.
@@ -136,7 +122,7 @@ func (f *fleet) start(t *testing.T, change func(*given)) *worker {
 		budgets = append(budgets, g)
 	}
 	w := &worker{cmd: exec.CommandContext(t.Context(), f.crawler)}
-	w.cmd.Stderr = w
+	w.cmd.Stderr = &w.log
 	in, err := w.cmd.StdinPipe()
 	require.NoError(t, err)
 	w.in = in
