@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,11 +43,13 @@ func (s span) within(n float64, unit float64) bool {
 }
 
 const (
-	// A process says what its callers do each ten seconds, and when that has changed much within two.
+	// A process says what its callers do each ten seconds, and within three when that has changed.
 	toldWithin    = 12 * time.Second
 	changedWithin = 4 * time.Second
 	// way is how long a call is on its way at most, each way, on a machine that has two cores for fourteen processes.
 	way = 300 * time.Millisecond
+	// probes is how many calls of a window may count with ration that the api has refused.
+	probes = 4
 )
 
 // A truth is what the log of the api says of a budget.
@@ -128,11 +131,16 @@ func (tr *truth) longest(at time.Time) float64 {
 	return longest.Seconds()
 }
 
+// isAlive reports whether a call is of the fleet, and its process runs.
+func (tr *truth) isAlive(c call) bool {
+	return slices.ContainsFunc(tr.alive, func(pid string) bool { return strings.Contains(c.caller, pid) })
+}
+
 // since returns when each caller of a process that runs had its last response.
 func (tr *truth) since(at time.Time) map[string]time.Time {
 	last := make(map[string]time.Time)
 	for _, c := range tr.calls {
-		if c.caller != "" && !c.at.After(at) && slices.ContainsFunc(tr.alive, func(pid string) bool { return strings.Contains(c.caller, pid) }) {
+		if !c.at.After(at) && tr.isAlive(c) {
 			last[c.caller] = c.at.Add(apiLatency)
 		}
 	}
@@ -151,15 +159,23 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 		compare(name, unit, span{sp.least / factor, sp.most * factor})
 	}
 	told, changed := s.before.Add(-toldWithin), s.before.Add(-changedWithin)
-	answered := func(status int) func(time.Time) float64 {
-		return func(at time.Time) float64 {
-			return float64(tr.count(at.Add(-time.Minute), at, func(c call) bool { return c.caller != "" && c.status == status }))
-		}
+	// A process that has ended takes with it what it was answered, and each tells another minute.
+	answers := func(name string, status int) {
+		is := func(c call) bool { return ofFleet(c) && c.status == status }
+		compare(name, 1, span{
+			least: float64(tr.count(s.after.Add(-time.Minute), told, func(c call) bool { return is(c) && tr.isAlive(c) })),
+			most:  float64(tr.count(told.Add(-time.Minute), s.after, is)),
+		})
 	}
 	check("calls/s", 1, 1, told, tr.rate)
-	check("refused/min", 1, 1, told, answered(429))
-	check("401/min", 1, 1, told, answered(401))
-	check("2xx/min", 1, 1, told, answered(200))
+	answers("refused/min", http.StatusTooManyRequests)
+	answers("401/min", http.StatusUnauthorized)
+	served := func(is func(call) bool) span {
+		return over(told, s.after, func(at time.Time) float64 {
+			return float64(tr.count(at.Add(-time.Minute), at, func(c call) bool { return c.status == http.StatusOK && is(c) }))
+		})
+	}
+	compare("2xx/min", 1, union(served(tr.isAlive), served(ofFleet)))
 	waiting := union(over(changed, s.after, func(at time.Time) float64 { return tr.waiting(at, 0) }),
 		over(changed, s.after, func(at time.Time) float64 { return tr.waiting(at, way) }))
 	compare("waiting", 1, waiting)
@@ -181,11 +197,26 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 	check("answers took", 0.006, 1, s.before, func(time.Time) float64 { return apiLatency.Seconds() })
 	rates := over(told, s.after, tr.rate)
 	stuck := over(changed, s.after, tr.stuck)
-	compare("time to drain", 0.2, span{max(0, waiting.least-stuck.most) / max(1, rates.most), (waiting.most - stuck.least) / max(1, rates.least)})
-	used := func(at time.Time) float64 {
-		return 100 * float64(tr.count(at.Add(-apiWindow), at, func(c call) bool { return c.status == 200 || c.status == 0 })) / float64(tr.most*tr.all)
+	elsewhere := max(stuck.most, s.says["waiting for else"]) // for a paused account, say, of which the log knows nothing
+	compare("time to drain", 0.2, span{max(0, waiting.least-elsewhere) / max(1, rates.most), (waiting.most - stuck.least) / max(1, rates.least)})
+	// The margin, and calls that leave late.
+	lately := s.before.Add(-2 * time.Second)
+	capacity := float64(tr.most * tr.all)
+	used := func(wanted func(call) bool) func(time.Time) float64 {
+		return func(at time.Time) float64 {
+			return float64(tr.count(at.Add(-apiWindow), at, func(c call) bool { return c.status == http.StatusOK && wanted(c) }))
+		}
 	}
-	check("used %", 4, 1, s.before.Add(-2*time.Second), used) // the margin, and calls that leave late
+	all := over(lately, s.after, used(func(call) bool { return true }))
+	compare("used", 0.04*capacity, all)
+	compare("used %", 4, span{100 * all.least / capacity, 100 * all.most / capacity})
+	for account, shown := range s.used {
+		sp := over(lately, s.after, used(func(c call) bool { return c.token == account }))
+		isShared := tr.count(lately.Add(-2*apiWindow), s.after, func(c call) bool { return c.token == account && c.caller == "" }) > 0
+		if !isShared && !sp.within(shown, 2*probes) { // what others spend is known only if the api says so
+			wrong = append(wrong, fmt.Sprintf("%s: %.0f are shown as used, and it was %.0f to %.0f", account, shown, sp.least, sp.most))
+		}
+	}
 	return wrong
 }
 
@@ -269,7 +300,7 @@ var (
 			for _, w := range f.workers {
 				for budget := range services {
 					down := regexp.MustCompile(`StoreDown.*budget=` + budget + `|budget=` + budget + `.*StoreDown`)
-					require.Eventually(t, func() bool { return down.MatchString(w.logged()) }, 5*time.Second, 10*time.Millisecond, "all wait for their slots")
+					require.Eventually(t, func() bool { return down.MatchString(w.log.String()) }, 5*time.Second, 10*time.Millisecond, "all wait for their slots")
 				}
 			}
 			t.Logf("StoreDown was logged within %v", time.Since(begun))
@@ -433,7 +464,7 @@ func (f *fleet) look(t *testing.T, times int, when string, c cause, not []says) 
 // lines returns the lines that the processes have logged.
 func (f *fleet) lines() (all []string) {
 	for _, w := range f.workers {
-		all = append(all, strings.FieldsFunc(w.logged(), func(r rune) bool { return r == '\n' })...)
+		all = append(all, strings.FieldsFunc(w.log.String(), func(r rune) bool { return r == '\n' })...)
 	}
 	return all
 }

@@ -22,7 +22,6 @@ type screen struct {
 	text          string
 	says          map[string]float64 // the figures, in units and seconds; one that is not shown is not there
 	used          map[string]float64 // of each account, by its label
-	left          map[string]float64 // likewise; of a paused one nothing
 }
 
 var (
@@ -34,12 +33,12 @@ var (
 	ofTook     = regexp.MustCompile(`answers took ([\dhms.µ]+), 99 of 100 at most ([\dhms.µ]+)`)
 	ofStates   = regexp.MustCompile(`(\d+) (free|spent|paused|quarantined)\b`)
 	ofWaiting  = regexp.MustCompile(`(\d+) waiting`)
-	ofReasons  = regexp.MustCompile(`(\d+) for [a-z_]+`)
-	ofAccount  = regexp.MustCompile(`(?m)^  (\S+)\s+\d+/\d+s(?::\S+)?\s+(\d+)\s+\d+\s+(-|\d+) .*$`)
+	ofReasons  = regexp.MustCompile(`(\d+) (?:waiting )?for ([a-z_]+)`)
+	ofAccount  = regexp.MustCompile(`(?m)^  (\S+)\s+\d+/\d+s(?::\S+)?\s+(\d+)\s+\d+\s+(?:-|\d+) .*$`)
 	ofMetric   = regexp.MustCompile(`(?m)^(ration_\w+)\{(.*)\} (\S+)$`)
 	ofNews     = regexp.MustCompile(`(?s)<h2>Refusals and pauses seen</h2>.*?</section>`)
 	ofTags     = regexp.MustCompile(`<[^>]*>`)
-	ofPageRow  = regexp.MustCompile(`<tr><th scope="row"><a [^>]*>(\S+)</a></th><td><span class="state \w+">[^<]*</span></td><td><code>[^<]*</code></td><td>.*?</td><td class="n">(\d+)</td><td class="n">\d+</td><td class="n">(-|\d+)</td>`)
+	ofPageRow  = regexp.MustCompile(`<tr><th scope="row"><a [^>]*>(\S+)</a></th><td><span class="state \w+">[^<]*</span></td><td><code>[^<]*</code></td><td>.*?</td><td class="n">(\d+)</td><td class="n">\d+</td><td class="n">(?:-|\d+)</td>`)
 	ofTerminal = regexp.MustCompile(`\x1b(\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07|[=>])`)
 )
 
@@ -92,11 +91,8 @@ func (s *screen) states(text string) {
 	}
 }
 
-// row fills in what is used and left of an account.
-func (s *screen) row(account, used, left string) {
-	s.used[account], _ = strconv.ParseFloat(used, 64)
-	s.left[account], _ = strconv.ParseFloat(left, 64) // "-": nothing
-}
+// row fills in what is used of an account.
+func (s *screen) row(account, used string) { s.used[account], _ = strconv.ParseFloat(used, 64) }
 
 // head reads the first line of a budget: "shop: 25 accounts, 6 workers: 25 spent; 96 waiting for quota".
 func (s *screen) head(budget string) {
@@ -111,6 +107,18 @@ func (s *screen) head(budget string) {
 	s.says["waiting"] = 0
 	if w := ofWaiting.FindStringSubmatch(m[5]); w != nil {
 		s.says["waiting"], _ = strconv.ParseFloat(w[1], 64)
+	}
+	s.reasons(strings.Join(strings.Fields(m[5]), " "))
+}
+
+// reasons fills in how many callers wait, and for something else than quota: "30 for cooldown, 55 for quota", "96 waiting for quota".
+func (s *screen) reasons(text string) {
+	s.says["waiting, by reason"], s.says["waiting for else"] = 0, 0
+	for _, m := range ofReasons.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		if s.says["waiting, by reason"] += n; m[2] != "quota" {
+			s.says["waiting for else"] += n
+		}
 	}
 }
 
@@ -145,12 +153,12 @@ func (f *fleet) screens(t *testing.T, budget string) []*screen {
 			s.head(budget)
 			s.read(strings.Join(strings.Fields(s.text), " "))
 			for _, m := range ofAccount.FindAllStringSubmatch(s.text, -1) {
-				s.row(m[1], m[2], m[3])
+				s.row(m[1], m[2])
 			}
 		}},
 		{"page", get("/b/" + budget), func(s *screen) {
 			for _, m := range ofPageRow.FindAllStringSubmatch(s.text, -1) {
-				s.row(m[1], m[2], m[3])
+				s.row(m[1], m[2])
 			}
 			s.says["workers"] = float64(strings.Count(s.text, " ago</td>"))
 			s.says["silent workers"] = float64(strings.Count(s.text, "it has ended, or hangs</td>"))
@@ -162,14 +170,9 @@ func (f *fleet) screens(t *testing.T, budget string) []*screen {
 			if _, rest, found := strings.Cut(s.text, "Accounts: "); found {
 				how, rest, _ := strings.Cut(rest, ".")
 				s.states(how)
-				s.says["waiting"] = 0
-				if strings.HasPrefix(rest, " Waiting: ") {
-					why, _, _ := strings.Cut(rest, ".")
-					for _, m := range ofReasons.FindAllStringSubmatch(why, -1) {
-						n, _ := strconv.ParseFloat(m[1], 64)
-						s.says["waiting"] += n
-					}
-				}
+				why, _, _ := strings.Cut(rest, ".")
+				s.reasons(why)
+				s.says["waiting"] = s.says["waiting, by reason"]
 			}
 		}},
 		{"metrics", get("/metrics"), func(s *screen) { s.metrics(budget) }},
@@ -179,7 +182,7 @@ func (f *fleet) screens(t *testing.T, budget string) []*screen {
 			s.read(s.text)
 		}},
 	} {
-		s := &screen{name: one.name, before: time.Now(), says: make(map[string]float64), used: make(map[string]float64), left: make(map[string]float64)}
+		s := &screen{name: one.name, before: time.Now(), says: make(map[string]float64), used: make(map[string]float64)}
 		text, err := one.read()
 		s.after = time.Now()
 		require.NoError(t, err, "%s of %s: %s", one.name, budget, text)
@@ -232,8 +235,6 @@ func (s *screen) metrics(budget string) {
 			s.says[map[string]string{"0.5": "answers took", "0.99": "answers took, 99 of 100"}[labels["part"]]] = value
 		case "ration_used_units":
 			s.says["used"] += value
-		case "ration_remaining_units":
-			s.says["left"] += value
 		default:
 			if name := names[m[1]]; name != "" {
 				s.says[name] = value
