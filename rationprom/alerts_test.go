@@ -126,12 +126,9 @@ func (p *alerted) firing(t *testing.T) map[string]bool {
 
 // A fleet that works raises no alert, and each fault raises its own.
 func TestAlertsOfAFleet(t *testing.T) {
-	testkit.Slow(t)
+	testkit.Long(t)
 	needsPrometheus(t)
-	by, healthy := time.Duration(30), 20*time.Second // so much sooner than they are written
-	if !testing.Short() {
-		by, healthy = 1, 10*time.Minute
-	}
+	const by, healthy = 30, 10 * time.Minute // the alerts so much sooner than they are written
 	a := &alertedAPI{most: apiMost, calls: make(map[string][]time.Time)}
 	api := httptest.NewServer(a)
 	defer api.Close()
@@ -175,7 +172,7 @@ func TestAlertsOfAFleet(t *testing.T) {
 		require.Empty(t, p.firing(t), "nothing is wrong, %v after the beginning", time.Since(begun).Round(time.Second))
 	}
 
-	soon := max(40*time.Second, 7*time.Minute/by) // the longest is for five minutes
+	const soon = 40 * time.Second // the longest is for five minutes
 	for _, fault := range []struct {
 		alerts []string
 		begin  func() (end func())
