@@ -46,7 +46,7 @@ check: deps lint requestpath ## what CI runs beside make test: lint, and all tes
 
 test-long: deps ## all tests in full length: what CI runs at night
 	@echo go test -race; go test -race -timeout 25m $(inparallel)
-	@go test -race -timeout 20m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
+	@go test -race -timeout 40m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
 	@go -C tools test -count=1 ./...
 	@$(took); echo "make test-long: passed in $$took"

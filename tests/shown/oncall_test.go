@@ -70,6 +70,7 @@ func (f *fleet) truthOf(budget string) *truth {
 		tr.alive = append(tr.alive, fmt.Sprintf("-%d-", w.cmd.Process.Pid))
 	}
 	tr.calls = f.api.of(time.Now().Add(-2*time.Minute), time.Now(), func(c call) bool { return slices.Contains(s.paths, c.path) })
+	slices.SortFunc(tr.calls, func(a, b call) int { return a.at.Compare(b.at) })
 	return tr
 }
 
