@@ -79,3 +79,32 @@ func TestALogIsLostAgainAfterItWasRecordedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A worker that tells of its callers finds that all is lost, before anybody books: nothing is booked until the others have recorded
+// again, and those that ask then hear of one loss.
+func TestAWorkerThatTellsFindsThatAllIsLost(t *testing.T) {
+	t.Parallel()
+	d := rationtest.NewRedisBudget(t)
+	a := rationtest.Accounts(t, 1, ration.PerHour(10))
+	tell := func(worker string, known int64) store.Status {
+		status, err := d.Store.Status(t.Context(), store.StatusRequest{Budget: d.Name, Now: d.Now, Worker: worker, Known: known})
+		require.NoError(t, err)
+		return status
+	}
+	first := tell("w", 0)
+	booked := d.Book(t, a, 1)
+	for key := range d.Keys(t) {
+		require.NoError(t, d.Client.Del(t.Context(), d.Key(key)).Err())
+	}
+	d.Now = d.Now.Add(time.Second)
+
+	found := tell("w", first.Version)
+	require.Equal(t, d.Now, found.Lost)
+	d.Now = d.Now.Add(time.Second)
+	require.Equal(t, found.Lost.Add(2*time.Second), d.Book(t, a, 1).Slot, "another worker waits for what was lost")
+	late, err := d.Store.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: d.Name, Accounts: a, Cost: 1, Now: d.Now, MaxWait: store.Forever,
+		Last: booked.Now})
+	require.NoError(t, err)
+	require.True(t, late.Lost, "who has booked before records that first")
+	require.Equal(t, found.Lost, tell("w", found.Version).Lost, "of the same loss")
+}

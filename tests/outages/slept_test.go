@@ -29,8 +29,8 @@ func TestAMachineThatSleptKeepsToTheCalendar(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				slept.Store(0)
 				defer time.Sleep(time.Minute) // until the client has no more to do
-				var stepped time.Duration
-				now := func() time.Time { return time.Now().Add(time.Duration(slept.Load()) + stepped) } // Redis's clock
+				var stepped atomic.Int64
+				now := func() time.Time { return time.Now().Add(time.Duration(slept.Load() + stepped.Load())) } // Redis's clock
 				var kept store.Store = new(ration.MemoryStore)
 				if world != "memory" {
 					kept = rationtest.WithClock(&ration.RedisStore{Client: server.Client(t)}, now)
@@ -48,7 +48,7 @@ func TestAMachineThatSleptKeepsToTheCalendar(t *testing.T) {
 				}
 				send()
 				if world == "a redis that steps" {
-					stepped = 3 * time.Hour
+					stepped.Store(int64(3 * time.Hour))
 					send()
 					require.Equal(t, 1, events[ration.ClockStepped])
 					return

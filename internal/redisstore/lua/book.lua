@@ -898,7 +898,8 @@ local function run()
   if not now then
     return none('ahead', stepped, state.version, '')
   end
-  if before and seen < before then
+  -- Of a loss since, that was noted, the grace has begun.
+  if before and seen < before and (before > state.lost or state.graceEnds <= state.lost) then
     noteLoss(state, now, seen)
   elseif not known[2] then
     renew(now)

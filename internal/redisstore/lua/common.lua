@@ -323,6 +323,16 @@ local function renew(now)
   redis.pcall('PUBLISH', base, text(state.version))
 end
 
+-- noteLoss notes that a log is gone. Until the workers have recorded again what they booked
+-- nothing else is booked.
+local function noteLoss(state, now, seen)
+  -- What was booked up to then was booked before.
+  state.lost, state.graceEnds = math.max(now, seen + 1), now + GRACE
+  renew(now)
+  -- An old dump, or another node: what changed before may have been lost as well.
+  call('HSET', base, 'began', text(state.version))
+end
+
 -- A slow start has so many steps.
 local STEPS = 12
 

@@ -54,8 +54,12 @@ if ARGV[4] == '' then
 elseif ARGV[2] ~= '' then
   if readState().fresh then
     -- Its workers know the version then before they book. Otherwise each would have to ask for it with its first
-    -- answer, whose slot does not wait for that.
-    renew(now)
+    -- answer, whose slot does not wait for that. Of a worker that knows one the budget was lost.
+    if known > 0 then
+      noteLoss(readState(), now, 0)
+    else
+      renew(now)
+    end
     outlast(text(DAY / 1000))
   end
   call('ZADD', workers, text(now), ARGV[2])

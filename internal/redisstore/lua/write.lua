@@ -149,16 +149,6 @@ local function writeAccount(account, list)
     packSummary(account) .. frontOf(account)
 end
 
--- noteLoss notes that a log is gone. Until the workers have recorded again what they booked
--- nothing else is booked.
-local function noteLoss(state, now, seen)
-  -- What was booked up to then was booked before.
-  state.lost, state.graceEnds = math.max(now, seen + 1), now + GRACE
-  renew(now)
-  -- An old dump, or another node: what changed before may have been lost as well.
-  call('HSET', base, 'began', text(state.version))
-end
-
 -- forgetLost begins an account anew whose logs are gone. What has left every window expires, and nothing is lost by
 -- that.
 local function forgetLost(account, state, seen)
