@@ -9,25 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
+
+// slept is what the other clocks have gone on while the monotonic one stood still: see TestMain.
+var slept atomic.Int64
 
 // While a machine sleeps its monotonic clock stands still. The clock on its wall and that of Redis do not, so
 // Redis's has not stepped, and a day's quota is that of the provider's day. A Redis whose clock was set
 // forward alone is put back as before.
 func TestAMachineThatSleptKeepsToTheCalendar(t *testing.T) {
 	const quota = 10
-	var slept atomic.Int64 // what the other clocks have gone on while the monotonic one stood still
-	clock.Wall = func(at time.Time) int64 { return at.UnixNano() + slept.Load() }
-	t.Cleanup(func() { clock.Wall = time.Time.UnixNano })
 	server := redistest.Start(t)
 	for _, world := range []string{"memory", "redis", "a redis that steps"} {
 		t.Run(world, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slept.Store(0)
+				defer slept.Store(0)
 				defer time.Sleep(time.Minute) // until the client has no more to do
 				var stepped atomic.Int64
 				now := func() time.Time { return time.Now().Add(time.Duration(slept.Load() + stepped.Load())) } // Redis's clock
@@ -68,10 +67,8 @@ func TestAMachineThatSleptKeepsToTheCalendar(t *testing.T) {
 
 // A caller that waits in memory for a window to pass leaves when it has passed, whatever slept before.
 func TestACallerLeavesAtItsSlotAfterASleep(t *testing.T) {
-	var slept atomic.Int64
-	clock.Wall = func(at time.Time) int64 { return at.UnixNano() + slept.Load() }
-	t.Cleanup(func() { clock.Wall = time.Time.UnixNano })
 	synctest.Test(t, func(t *testing.T) {
+		defer slept.Store(0)
 		b := &ration.Budget{Name: "b", Limits: []ration.Limit{ration.PerHour(1)}, Margin: -1, Store: new(ration.MemoryStore)}
 		token := ration.NewToken("a")
 		_, err := b.Wait(t.Context(), token, 1)
