@@ -166,6 +166,9 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 			length = min(length, fleet.ConfirmAfter)
 		}
 		if err := b.waitWithin(a.ctx, length, a.waitsSince(), b.fleet.PartsChanged(known), why, &a.waits); err != nil {
+			if errors.Is(err, store.ErrExhausted) && b.fleet.IsOld(time.Now()) && b.durable.MayAnswer() && b.fleet.Refresh(a.ctx) == nil {
+				continue // nobody who waits has heard whether it was ended
+			}
 			return unpaused{}, err
 		}
 		if all.Kind == store.PauseProbed {

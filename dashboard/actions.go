@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,6 +21,7 @@ type question struct {
 	What              string // what it is done to
 	Means             string // what that means
 	Account, Token    string
+	Endpoint          string // which alone is resumed; "": all
 	Proof             string
 	Problem           string // why it was not done; "": it was not tried
 }
@@ -38,7 +40,7 @@ func (h *Handler) question(w http.ResponseWriter, r *http.Request) *question {
 		return nil
 	}
 	d := h.sampler.look(r.Context(), h.Store).find(r.PathValue("budget"))
-	q := &question{Root: rootFrom(r.URL), Action: action, Means: means[action], Account: r.FormValue("account"), Token: r.FormValue("token"), Proof: h.proof}
+	q := &question{Root: rootFrom(r.URL), Action: action, Means: means[action], Account: r.FormValue("account"), Token: r.FormValue("token"), Endpoint: r.FormValue("endpoint"), Proof: h.proof}
 	known := d != nil && (q.Account == "" || slices.ContainsFunc(d.Accounts, func(a store.DescribedAccount) bool { return a.Account == q.Account }))
 	if !known || q.Means == "" || action == "forget" && q.Account == "" {
 		http.Error(w, "ration: nothing is known of that", http.StatusNotFound)
@@ -48,13 +50,19 @@ func (h *Handler) question(w http.ResponseWriter, r *http.Request) *question {
 	switch {
 	case q.Token != "":
 		q.What = "token " + view.ShortID(view.Printable(q.Token))
+		if action == "resume" {
+			q.Means = "The next request tries the token, and the others wait for what comes of it."
+		}
 	case q.Account != "":
 		q.What = "account " + view.NameOf(d.Accounts, q.Account)
 		q.Back += "/a/" + url.PathEscape(q.Account)
-	case action == "resume":
+	case action == "resume" && q.Endpoint == "":
 		q.What = "all that is paused or quarantined"
 	default:
 		q.What = "all accounts"
+	}
+	if q.Endpoint != "" {
+		q.What = view.Printable(q.Endpoint) + " of " + q.What
 	}
 	q.What += " of budget " + view.Printable(d.Budget)
 	q.Title = action + " " + q.What
@@ -95,10 +103,17 @@ const longestPause = 48 * time.Hour
 
 func (h *Handler) change(r *http.Request, q *question) error {
 	budget := r.PathValue("budget")
-	if q.Action != "pause" {
-		_, err := h.Store.Resume(r.Context(), store.ResumeRequest{Budget: budget, Account: q.Account, Token: q.Token, Forget: q.Action == "forget"})
-		return err
+	switch {
+	case q.Action == "pause":
+		return h.pause(r, budget, q)
+	case q.Action == "resume" && (q.Endpoint != "" || q.Token != ""):
+		return h.resumePart(r.Context(), budget, q)
 	}
+	_, err := h.Store.Resume(r.Context(), store.ResumeRequest{Budget: budget, Account: q.Account, Forget: q.Action == "forget"})
+	return err
+}
+
+func (h *Handler) pause(r *http.Request, budget string, q *question) error {
 	length, err := time.ParseDuration(r.PostFormValue("for"))
 	switch {
 	case err != nil:
@@ -108,5 +123,22 @@ func (h *Handler) change(r *http.Request, q *question) error {
 	}
 	cause := cmp.Or(r.PostFormValue("reason"), "somebody paused it") + ", at the dashboard"
 	_, err = h.Store.Pause(r.Context(), store.PauseRequest{Budget: budget, Account: q.Account, For: length.Truncate(time.Microsecond), Cause: cause})
+	return err
+}
+
+// resumePart resumes an endpoint, or has a token tried.
+func (h *Handler) resumePart(ctx context.Context, budget string, q *question) error {
+	key, err := view.EndpointKey(q.Endpoint)
+	if err != nil {
+		return err
+	}
+	d, err := h.Store.Describe(ctx, budget)
+	if err != nil {
+		return err
+	}
+	if q.Token != "" {
+		return view.TryToken(ctx, h.Store, &d, q.Token)
+	}
+	_, err = view.ResumeParts(ctx, h.Store, &d, q.Account, key)
 	return err
 }

@@ -21,6 +21,8 @@ type Store interface {
 	Describe(ctx context.Context, budget string) (store.Description, error)
 	// Pause holds back an account, or all.
 	Pause(context.Context, store.PauseRequest) (store.PauseReply, error)
+	// Quarantine ends that of a token, which is then tried.
+	Quarantine(context.Context, store.QuarantineRequest) (store.PauseReply, error)
 	// Resume ends pauses and quarantines, and forgets.
 	Resume(context.Context, store.ResumeRequest) (store.PauseReply, error)
 }

@@ -65,7 +65,18 @@ func (s *fakeStore) Describe(context.Context, string) (store.Description, error)
 func (s *fakeStore) Pause(_ context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.Key != "" {
+		s.done = append(s.done, fmt.Sprintf("pause %s %s %s %v until %v", r.Budget, r.Account, r.Key, r.For, r.Replaces))
+		return store.PauseReply{}, nil
+	}
 	s.done = append(s.done, fmt.Sprintf("pause %s %s %v %s", r.Budget, r.Account, r.For, r.Cause))
+	return store.PauseReply{}, nil
+}
+
+func (s *fakeStore) Quarantine(_ context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = append(s.done, fmt.Sprintf("quarantine %s %s %s %v until %v", r.Budget, r.Token, r.Reason, r.For, r.Replaces))
 	return store.PauseReply{}, nil
 }
 

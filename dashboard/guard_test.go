@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,10 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/store"
 )
 
 // addresses are one of each kind, as page, JSON and stream.
@@ -157,6 +160,28 @@ func TestNothingIsDoneWithoutAQuestion(t *testing.T) {
 	}
 	require.Equal(t, []string{"pause api x 10m0s the provider is down, at the dashboard", "resume api x", "forget api x"}, s.changes())
 
+	// Of an endpoint that is paused alone only its pauses end.
+	until := time.Now().Add(time.Hour)
+	s.set(func(d *store.Description) {
+		d.Pauses = []store.Pause{{Account: "x", Key: "k", Until: until, Cause: "429 from GET http://api.test/likes/7"}}
+	})
+	h = &dashboard.Handler{Store: s, Actions: true} // which has looked at nothing before
+	form.Set("proof", formOf(t, h, "/b/api/do/pause").Get("proof"))
+	home := answer(h, local(http.MethodGet, "/b/api", nil)).Body.String()
+	link := html.UnescapeString(regexp.MustCompile(`href="[^"]*(/b/api/do/resume[?][^"]*endpoint[^"]*)"`).FindStringSubmatch(home)[1])
+	resumed := formOf(t, h, link)
+	require.Equal(t, http.StatusSeeOther, answer(h, local(http.MethodPost, "/b/api/do/resume", resumed)).Code)
+	require.Equal(t, []string{"pause api x k 0s until " + until.String()}, s.changes()[3:])
+	resumed.Set("endpoint", "GET http://api.test/users")
+	require.Contains(t, answer(h, local(http.MethodPost, "/b/api/do/resume", resumed)).Body.String(), "Nothing was done: no pause of that endpoint is known")
+
+	// A token is tried by one request, and not by all.
+	s.set(func(d *store.Description) {
+		d.Quarantined = []store.Quarantine{{Token: "t", Reason: "dead_token", Until: until}}
+	})
+	require.Equal(t, http.StatusSeeOther, answer(h, local(http.MethodPost, "/b/api/do/resume", formOf(t, h, "/b/api/do/resume?token=t"))).Code)
+	require.Equal(t, []string{"quarantine api t dead_token 0s until " + until.String()}, s.changes()[4:])
+
 	form.Set("for", "a while")
 	again := answer(h, local(http.MethodPost, "/b/api/do/pause", form))
 	require.Contains(t, again.Body.String(), "Nothing was done: say how long as 90s, 10m or 1h30m.")
@@ -164,7 +189,7 @@ func TestNothingIsDoneWithoutAQuestion(t *testing.T) {
 		form.Del("account")
 		require.Equal(t, http.StatusNotFound, answer(h, local(http.MethodPost, address, form)).Code, address)
 	}
-	require.Len(t, s.changes(), 3)
+	require.Len(t, s.changes(), 5)
 }
 
 // formOf returns the form of a question as it is asked, as far as it is hidden.

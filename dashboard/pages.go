@@ -292,11 +292,11 @@ func rowsOf(d *store.Description, a store.DescribedAccount, budget string) (rows
 
 // holdups returns what holds calls back; with an account, what concerns it.
 func (h *Handler) holdups(d *store.Description, root string, only *store.DescribedAccount) (all []holdup) {
-	resume := func(field, value string) string {
+	resume := func(what url.Values) string {
 		if !h.Actions {
 			return ""
 		}
-		return root + "b/" + url.PathEscape(d.Budget) + "/do/resume?" + field + "=" + url.QueryEscape(value)
+		return root + "b/" + url.PathEscape(d.Budget) + "/do/resume?" + what.Encode()
 	}
 	of := *d
 	if only != nil {
@@ -306,16 +306,20 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 	}
 	for _, one := range view.Holdups(&of) {
 		h := holdup{What: one.What, For: one.For(d.Now), Cause: one.Cause}
+		account := "" // all
+		if len(one.Accounts) == 1 {
+			account = one.Accounts[0]
+		}
 		switch {
 		case one.Until.IsZero(): // there is nothing to resume
 		case one.Token != "":
-			h.Resume = resume("token", one.Token)
-		case len(one.Accounts) == 1:
-			h.Resume = resume("account", one.Accounts[0])
+			h.Resume = resume(url.Values{"token": {one.Token}})
+		case one.Part:
+			h.Resume = resume(url.Values{"account": {account}, "endpoint": {one.Endpoint}})
 		default:
-			h.Resume, h.All = resume("account", ""), true
+			h.Resume, h.All = resume(url.Values{"account": {account}}), account == ""
 		}
-		if h.Resume == "" || one.Endpoint != "" {
+		if h.Resume == "" || one.Endpoint != "" && !one.Part {
 			h.Cure, h.Command = one.Cure(d.Budget)
 		}
 		all = append(all, h)

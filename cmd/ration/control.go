@@ -6,18 +6,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -45,7 +42,7 @@ pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
 			if length <= 0 {
 				return usagef("say how long: -for 10m")
 			}
-			key, err := endpointKey(c.String("endpoint"))
+			key, err := endpointKey(c, "endpoint")
 			if err != nil {
 				return err
 			}
@@ -57,45 +54,56 @@ pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
 	}
 }
 
-// endpointKey returns the key of an endpoint, which is a method and an address, or a key already. Without
-// an endpoint it is empty.
-func endpointKey(endpoint string) (string, error) {
-	if !strings.ContainsFunc(endpoint, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		return endpoint, nil
+// endpointKey returns the key of an endpoint that a flag names; "": it names none.
+func endpointKey(c *cli.Command, flag string) (string, error) {
+	key, err := view.EndpointKey(c.String(flag))
+	if err != nil {
+		return "", usagef("-%s %w", flag, err)
 	}
-	method, address, _ := strings.Cut(endpoint, " ")
-	req, err := http.NewRequest(strings.ToUpper(method), strings.TrimSpace(address), nil)
-	if err != nil || req.URL.Host == "" {
-		return "", usagef("-endpoint %q: write it as \"GET https://api.test/users\"", endpoint)
-	}
-	return string(cooldown.EndpointKey(req)), nil
+	return key, nil
 }
 
 func resumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "resume", Usage: "end pauses and quarantines before their time", ArgsUsage: "BUDGET [ACCOUNT]",
-		Description: `Ends the pauses of an account, those of its endpoints included, or the quarantines
-of a token, or all of the budget. Running processes go on at once. What was booked
-stays: a quota that is spent is not given back. A pause of all accounts, or of an
-endpoint of all accounts, ends with all of the budget only. ACCOUNT is a label, an ID
-or its beginning.
+		Description: `Ends the pauses of an account, those of its endpoints included, or all pauses and
+quarantines of the budget; or has the next request try a quarantined token. Running
+processes go on at once. What was booked stays: a quota that is spent is not given
+back. A pause of all accounts ends with all of the budget only. With -endpoint only the pauses of that endpoint end, of all
+accounts or of one, and those of its objects. ACCOUNT is a label, an ID or its
+beginning.
 
   ration resume instagram
   ration resume instagram ann
   ration resume instagram -token 3f5a01
+  ration resume instagram -endpoint "GET https://api.test/users"
   ration resume instagram -except-endpoint "GET https://api.test/users"`,
 		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag(), yesFlag(),
+			&cli.StringFlag{Name: "endpoint", Usage: "ENDPOINT: the pauses of it alone; written as that of pause"},
 			&cli.StringFlag{Name: "except-endpoint", Usage: "ENDPOINT: which stays paused for all accounts, for as long as\nanything was; written as that of pause"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			except, err := endpointKey(c.String("except-endpoint"))
+			only, err := endpointKey(c, "endpoint")
 			if err != nil {
 				return err
 			}
-			if except != "" && (c.NArg() > 1 || c.String("token") != "") {
-				return usagef("-except-endpoint frees a whole budget: name no account and no token")
+			except, err := endpointKey(c, "except-endpoint")
+			switch {
+			case err != nil:
+				return err
+			case except != "" && (c.NArg() > 1 || c.String("token") != "" || only != ""):
+				return usagef("-except-endpoint frees a whole budget: name no account, no token and no other endpoint")
+			case only != "" && c.String("token") != "":
+				return usagef("name an endpoint or a token, not both")
 			}
 			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, token string) (string, error) {
-				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account, Token: token})
+				if only != "" {
+					n, err := view.ResumeParts(ctx, kept, d, account, only)
+					return "resumed: " + view.Counted(n, "pause") + " of the endpoint", err
+				}
+				if token != "" {
+					return "resumed", view.TryToken(ctx, kept, d, token)
+				}
+				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account})
 				last, found := longestPause(d, except)
 				if err != nil || !found {
 					return "resumed", err
@@ -246,8 +254,12 @@ func heldBack(d *store.Description, account, token string) string {
 		}
 	}
 	for _, q := range d.Quarantined {
-		if account == "" && (token == "" || q.Token == token) && q.Until.After(d.Now) {
+		switch {
+		case account != "" || token != "" && q.Token != token:
+		case q.Until.After(d.Now):
 			all = append(all, "token "+view.NameOf(d.Accounts, q.Token)+" quarantined for "+view.Short(q.Until.Sub(d.Now)))
+		case token != "":
+			all = append(all, "the next request tries the token")
 		}
 	}
 	for _, a := range d.Accounts {

@@ -101,9 +101,9 @@ func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
 		},
 	}
 	for _, c := range append(root.Commands, root) {
+		c.HideHelpCommand = c != root
 		c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error { return errUsage{err} }
 		c.CustomHelpTemplate = helpTemplate
-		c.HideHelpCommand = true
 		c.DisableSliceFlagSeparator = true // a limit has commas
 	}
 	root.CustomRootCommandHelpTemplate = rootTemplate

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +154,21 @@ func TestAnEndpointIsPaused(t *testing.T) {
 	var exhausted *ration.ExhaustedError
 	require.ErrorAs(t, get("/users/9"), &exhausted)
 	require.NoError(t, get("/pages/9"))
+
+	// What is printed to end it ends that pause, and no other.
+	status, _, errs = ask("", "pause", "api", "ann", "-yes", "-for", "1h", "-endpoint", "get "+api.URL+"/likes/8", "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	_, out, _ := ask("", "status", "-redis", "redis://"+server.Addr)
+	of := token.AccountID()[:6]
+	require.Contains(t, out, "ration resume api "+of)
+	status, out, errs = ask("", "resume", "api", "ann", "-yes", "-endpoint", "GET "+api.URL+"/users/8", "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "resumed: 1 pause of the endpoint\nnow: a part of ann paused")
+	require.Eventually(t, func() bool { return get("/users/9") == nil }, 10*time.Second, 10*time.Millisecond)
+	require.ErrorAs(t, get("/likes/9"), &exhausted)
+	status, _, errs = ask("", "resume", "api", "-yes", "-endpoint", "GET "+api.URL+"/users/8", "-redis", "redis://"+server.Addr)
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "no pause of that endpoint is known")
 	for _, bad := range []string{"GET /users", "GET http://", "G T http://h/", "no.key"} {
 		status, _, errs = ask("", "pause", "api", "-yes", "-for", "1h", "-endpoint", bad, "-redis", "redis://"+server.Addr)
 		require.Equal(t, 2, status, bad)
@@ -264,6 +281,9 @@ func TestThePrintedUndoOfAnEndpointWorks(t *testing.T) {
 	status, _, errs = ask("", "resume", "api", "ann", "-yes", "-except-endpoint", endpoint, "-redis", "redis://"+server.Addr)
 	require.Equal(t, 2, status)
 	require.Contains(t, errs, "name no account")
+	status, _, errs = ask("", "resume", "api", "-token", "x", "-yes", "-endpoint", endpoint, "-redis", "redis://"+server.Addr)
+	require.Equal(t, 2, status)
+	require.Contains(t, errs, "an endpoint or a token")
 	// To resume an account leaves what is paused for all.
 	_, err := (&ration.RedisStore{Client: server.Client(t)}).Resume(t.Context(), store.ResumeRequest{Budget: "api", Account: tokens[0].AccountID()})
 	require.NoError(t, err)
@@ -298,4 +318,55 @@ func TestASpentWindowIsNoPause(t *testing.T) {
 	require.Contains(t, out, "spent")
 	require.NotContains(t, out, "paused")
 	require.NotContains(t, out, "ration resume")
+}
+
+// A token that is resumed is tried by one request of the fleet, which the others wait for.
+func TestAResumedTokenIsTriedByOneRequest(t *testing.T) {
+	server := redistest.Start(t)
+	var dead, works atomic.Int64
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") == "Bearer revoked" && works.Load() == 0 {
+			dead.Add(1)
+			time.Sleep(50 * time.Millisecond) // in which others could come
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"error": {"message": "invalid token"}}`))
+		}
+	}))
+	defer api.Close()
+	revoked := ration.NewToken("revoked")
+	pool := func() *ration.Pool {
+		budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1000)}, Store: &ration.RedisStore{Client: server.Client(t)}}
+		return ration.NewPool(budget, revoked, ration.NewToken("good"))
+	}
+	fleet := []*http.Client{{Transport: &ration.Transport{Pool: pool()}}, {Transport: &ration.Transport{Pool: pool()}}}
+	crowd := func() {
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				resp, err := fleet[i%2].Get(api.URL)
+				if err == nil {
+					resp.Body.Close()
+				}
+			})
+		}
+		all.Wait()
+	}
+	quarantined := func() bool {
+		_, out, _ := ask("", "status", "-redis", "redis://"+server.Addr)
+		return strings.Contains(out, "ration resume api -token")
+	}
+	for !quarantined() {
+		crowd()
+	}
+	before := dead.Load()
+	status, out, errs := ask("", "resume", "api", "-yes", "-token", revoked.ID(), "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "now: the next request tries the token")
+	require.Eventually(t, func() bool { crowd(); return dead.Load() > before }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, before+1, dead.Load())
+
+	works.Store(1)
+	status, _, errs = ask("", "resume", "api", "-yes", "-token", revoked.ID(), "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	require.Eventually(t, func() bool { crowd(); return !quarantined() }, 10*time.Second, 10*time.Millisecond)
 }

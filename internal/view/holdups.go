@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/digest"
-	"github.com/ration-go/ration/internal/endpoint"
 	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -304,7 +302,8 @@ type Holdup struct {
 	Accounts []string  // IDs of those that are paused; nil: all, or a token
 	Tokens   bool      // these are tokens, which are tried again then, and not pauses, which end
 	Token    string    // the ID, if it is one
-	Endpoint string    // of several accounts what was refused: "GET https://api.test/likes/*"; "": one account, or not known
+	Endpoint string    // what was refused, "GET https://api.test/likes/*"; of a part of which that is not known its key; "": one whole account, or not known
+	Part     bool      // the Endpoint alone is paused
 	Stalls   bool      // nothing else can leave
 }
 
@@ -343,6 +342,12 @@ func shellWord(text string) string {
 func (h *Holdup) Cure(budget string) (what, command string) {
 	budget = shellWord(budget)
 	switch {
+	case h.Part:
+		of := budget
+		if len(h.Accounts) == 1 {
+			of += " " + shellWord(ShortID(h.Accounts[0]))
+		}
+		return "to end it", fmt.Sprintf("ration resume %s -endpoint %s", of, shellWord(h.Endpoint))
 	case h.Endpoint != "":
 		return "if it limits that endpoint alone, free the rest",
 			fmt.Sprintf("ration resume %s -except-endpoint %s", budget, shellWord(h.Endpoint))
@@ -372,6 +377,12 @@ func stopped(d *store.Description) (all []Holdup) {
 		switch {
 		case p.Key != "":
 			of.what = "part"
+			if refused(p) == "" {
+				of.what += " " + p.Key
+			}
+			if p.Account == "" {
+				of.what += " of all"
+			}
 		case p.Account == "":
 			of.what = "all"
 		}
@@ -490,6 +501,10 @@ func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdu
 		}
 	}
 	h.Accounts = slices.Sorted(maps.Keys(of))
+	endpoint := Printable(refused(first))
+	if first.Key != "" {
+		h.Part, h.Endpoint = true, cmp.Or(endpoint, first.Key)
+	}
 	if len(pauses) == 1 {
 		return h
 	}
@@ -500,15 +515,16 @@ func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdu
 	case len(of) == 1:
 		whose = NameOf(d.Accounts, h.Accounts[0])
 	}
-	if h.What = whose + " paused"; first.Key != "" {
-		h.What = "a part of " + whose + " paused"
-		if len(of) < len(pauses) {
-			h.What = fmt.Sprintf("%d parts of %s paused", len(pauses), whose)
-		}
-	}
 	h.Cause = Printable(asCommon(first.Cause))
-	if of := inRefusal.FindStringSubmatch(common(first.Cause)); of != nil && first.Key == "" {
-		h.Endpoint = Printable(of[1])
+	switch {
+	case first.Key == "":
+		h.What, h.Endpoint = whose+" paused", endpoint
+	case len(of) < len(pauses):
+		h.What = fmt.Sprintf("%d parts of %s paused", len(pauses), whose)
+	case slices.ContainsFunc(pauses, func(p store.Pause) bool { return p.Key != first.Key }):
+		h.What = "a part of " + whose + " paused"
+	default:
+		h.What = nameOfPart(first) + " of " + whose + " paused"
 	}
 	return h
 }
@@ -541,10 +557,6 @@ func later(a, b time.Time) time.Time {
 }
 
 var (
-	inCause = regexp.MustCompile(`https?://[^\s,]+`)
-	// inRefusal finds the request in the cause of a refusal.
-	inRefusal = regexp.MustCompile(` from ([A-Z]+ https?://[^\s,]+)`)
-
 	asked = regexp.MustCompile(`, which (asks for [^ ,]+|names no time)`)
 	told  = regexp.MustCompile(` \(told by ([^()]*)\)$`)
 )
@@ -552,13 +564,7 @@ var (
 // common returns what causes have in common that are one to people: the response and the endpoint, whoever tells of it, and
 // whatever object it is about.
 func common(cause string) string {
-	cause = told.ReplaceAllString(asked.ReplaceAllString(cause, ""), "")
-	return inCause.ReplaceAllStringFunc(cause, func(text string) string {
-		if u, err := url.Parse(text); err == nil {
-			return u.Scheme + "://" + u.Host + endpoint.Path(u.Path)
-		}
-		return text
-	})
+	return withoutIDs(told.ReplaceAllString(asked.ReplaceAllString(cause, ""), ""))
 }
 
 // asCommon returns the cause of the first of several.

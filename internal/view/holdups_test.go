@@ -62,9 +62,35 @@ func TestPausesOfParts(t *testing.T) {
 	}
 	all := view.Holdups(&d)
 	require.Len(t, all, 1)
-	require.Equal(t, "a part of 3 of 4 accounts paused", all[0].What)
-	require.Empty(t, all[0].Endpoint, "it is paused alone")
+	require.Equal(t, "part endpoint1 of 3 of 4 accounts paused", all[0].What)
+	_, command := all[0].Cure("api")
+	require.Equal(t, "ration resume api -endpoint 'GET https://api.test/likes/*'", command, "and not all of the budget")
 	require.Equal(t, "4 free", view.Summarize(&d).String())
+
+	key, err := view.EndpointKey("get https://api.test/likes/9")
+	require.NoError(t, err)
+	require.Equal(t, d.Pauses, view.PartsOf(&d, "", key), "which were refused by that endpoint")
+	require.Equal(t, d.Pauses[1:2], view.PartsOf(&d, d.Accounts[1].Account, key))
+	d.Pauses[1].Key = "endpoint2"
+	require.Equal(t, "a part of 3 of 4 accounts paused", view.Holdups(&d)[0].What)
+	for i := range d.Pauses {
+		d.Pauses[i].Key = key
+	}
+	require.Equal(t, "an endpoint of 3 of 4 accounts paused", view.Holdups(&d)[0].What)
+	d.Pauses[2].Account = d.Pauses[0].Account
+	d.Pauses[2].Key = "object"
+	require.Equal(t, "3 parts of 2 of 4 accounts paused", view.Holdups(&d)[0].What)
+
+	// Of what somebody has paused the key alone is known.
+	d.Pauses = []store.Pause{{Key: "endpoint1", Cause: "a test"}, {Key: "endpoint2", Cause: "a test"}, {Account: d.Accounts[0].Account, Key: "endpoint2", Cause: "a test"}}
+	all = view.Holdups(&d)
+	require.Len(t, all, 3)
+	for i, want := range []string{"ration resume api 000000000000 -endpoint endpoint2", "ration resume api -endpoint endpoint1", "ration resume api -endpoint endpoint2"} {
+		_, command := all[i].Cure("api")
+		require.Equal(t, want, command)
+	}
+	_, err = view.ResumeParts(t.Context(), nil, &d, "", "endpoint3")
+	require.ErrorContains(t, err, "no pause of that endpoint")
 }
 
 // A token is quarantined until it is served, also when no quarantine is in force.

@@ -150,7 +150,7 @@ func Paused(accounts []store.DescribedAccount, p store.Pause) string {
 		what = NameOf(accounts, p.Account)
 	}
 	if p.Key != "" {
-		what = "part " + ShortID(p.Key) + " of " + what
+		what = nameOfPart(p) + " of " + what
 	}
 	return what + " paused"
 }
