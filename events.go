@@ -108,6 +108,9 @@ const (
 	HostNotNamed
 	// ConfigDoubtful: what a Field is set to can be used, and is most likely not what was meant; Cause says why. It is told once.
 	ConfigDoubtful
+	// WorkerFailing: the callers of another worker of the fleet get nothing, such as for a [LimitsError]; Cause names it and says why. Every worker
+	// is told within ten seconds, once of each.
+	WorkerFailing
 	// NotRecorded: Count bookings of an account, which the log lacks because it was lost, the store was down, or a request left
 	// late, could not be recorded in it (Err). The other accounts were.
 	NotRecorded
@@ -118,7 +121,7 @@ var eventKinds = [...]string{
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
 	PaceChanged: "PaceChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
-	HostNotNamed: "HostNotNamed", ConfigDoubtful: "ConfigDoubtful", NotRecorded: "NotRecorded",
+	HostNotNamed: "HostNotNamed", ConfigDoubtful: "ConfigDoubtful", WorkerFailing: "WorkerFailing", NotRecorded: "NotRecorded",
 }
 
 // String returns the kind's name.
@@ -206,6 +209,8 @@ func (e Event) text() string {
 		return fmt.Sprintf("account %s: %d bookings that its log lacks could not be recorded, and may be spent again: %v", e.Account, e.Count, e.Err)
 	case ConfigDoubtful:
 		return e.Field + ": " + e.Cause
+	case WorkerFailing:
+		return "callers get nothing in " + e.Cause
 	case HostNotNamed:
 		return fmt.Sprintf("requests to %s get no token, and no limit counts them: name it in Transport.Hosts if it is the API's", e.Host)
 	}
@@ -242,7 +247,7 @@ func (e Event) LogValue() slog.Value {
 // what somebody must do something about an error.
 func (k EventKind) level() slog.Level {
 	switch k {
-	case StoreDown, OldLogFound, TokenNeverServed, NotRecorded:
+	case StoreDown, OldLogFound, TokenNeverServed, WorkerFailing, NotRecorded:
 		return slog.LevelError
 	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, PaceChanged, ConfigDoubtful:
 		return slog.LevelWarn

@@ -1,12 +1,15 @@
 package ration
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ration-go/ration/internal/endpoint"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -97,4 +100,17 @@ func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	served := t.load.LongestWait > 0 && b.waits.longest(now) < t.load.LongestWait+now.Sub(t.at)-waitedLess
 	changed = others > max(2, all/5) || others > 0 && now.Sub(t.at) >= fewAfter || failed || served
 	return changed, others > 0 || !t.load.IsIdle()
+}
+
+// noteFailing tells of another worker that fails, once of each: its own log may be where nobody looks.
+func (b *Budget) noteFailing(f *store.FailingWorker) {
+	if b.durable.Now().Sub(f.At) <= newsFor && b.once.isNews("failing "+f.Worker) {
+		b.emit(Event{Kind: WorkerFailing, Cause: "worker " + f.Worker + ": " + f.Error})
+	}
+}
+
+// noteFailed counts an answer that was no success, for people to see of which account and endpoint it was.
+func (g *Grant) noteFailed(req *http.Request, class uint8) {
+	at := cmp.Or(req.Method, http.MethodGet) + " " + endpoint.Address(urlOf(req, g.Token))
+	g.budget.rates.Failing.Note(g.account.ID, at, class, time.Now())
 }

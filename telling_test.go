@@ -13,6 +13,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // Who waits for a source of secrets that is slow is shown within two seconds, and not when the process says next that it is there.
@@ -181,5 +182,55 @@ func TestHowLongCallersWaitIsTold(t *testing.T) {
 		for range 4 {
 			<-ended
 		}
+	})
+}
+
+// The workers of a fleet hear of one whose callers get nothing, once.
+func TestOthersHearOfAWorkerThatFails(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
+		client, token := server.Client(t), ration.NewToken("t")
+		right := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1000))
+		other := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(2000))
+		for range 60 {
+			_, err := right.Wait(t.Context(), token, 1)
+			require.NoError(t, err)
+			_, err = other.Wait(t.Context(), token, 1)
+			require.ErrorAs(t, err, new(*ration.LimitsError))
+			time.Sleep(time.Second)
+		}
+		told := right.Noticed(ration.WorkerFailing)
+		require.Len(t, told, 1)
+		require.Contains(t, told[0].String(), "callers get nothing in worker ")
+		require.Contains(t, told[0].String(), "2000/1h")
+		require.Empty(t, other.Noticed(ration.WorkerFailing), "it knows")
+	})
+}
+
+// What is not served is told by account and endpoint, without the IDs of objects.
+func TestWhatIsNotServedIsToldByAccountAndEndpoint(t *testing.T) {
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(rationtest.Leave)
+		kept := &ration.RedisStore{Client: server.Client(t)}
+		budget := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{ration.PerHour(1000)}, Store: rationtest.WithClock(kept, time.Now)}
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/users/7" {
+				return rationtest.Respond(req, http.StatusNotFound, "", nil), nil
+			}
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
+		})
+		token := ration.NewToken("secret")
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token)}}
+		for range 24 {
+			rationtest.Drain(t, rationtest.Get(t, client, "http://api/users/7?key=secret"))
+			rationtest.Drain(t, rationtest.Get(t, client, "http://api/pages/7"))
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		d, err := kept.Describe(t.Context(), budget.Name)
+		require.NoError(t, err)
+		require.Equal(t, []store.FailedAnswers{{Account: token.AccountID(), Endpoint: "GET http://api/users/*", Class: "other 4xx", Count: 24}}, d.Workers[0].Load.Failed)
 	})
 }

@@ -355,6 +355,9 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	class := rates.Class[status]
 	grant.budget.rates.Answered[class].Add(1)
 	grant.budget.rates.Quarter(time.Now()).Answered[class].Add(1)
+	if class != rates.Served {
+		grant.noteFailed(req, class)
+	}
 	if status > 0 {
 		grant.budget.rates.Took[store.HistogramBucket(time.Since(trace.begun))].Add(1)
 	}

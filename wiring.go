@@ -137,6 +137,9 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if len(status.Permits) > 0 {
 		room.Told(status.Permits, asked)
 	}
+	if f := &status.Failing; f.Worker != "" && f.Worker != r.Worker {
+		b.noteFailing(f)
+	}
 	if again > 0 {
 		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it
 	}

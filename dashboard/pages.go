@@ -97,6 +97,7 @@ type budgetView struct {
 	How, Class string // how its accounts are, in words, and what marks that
 	Rates      string // how fast it is used, in words
 	Waits      string // how long callers wait, in words
+	Failures   string // which requests were not served most often, in words
 	Line       string // how long a new caller waits, in words
 	Spark      string
 	Most       string // calls a second that the sparkline shows
@@ -195,6 +196,7 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	if sum.Accounts > 0 {
 		line, most := s.sparkline(d.Budget)
 		b.Rates, b.Waits, b.Line, b.Spark, b.Most = sum.Rates(), sum.Waits(), sum.Line(d.Now), line, view.PerSecond(most)
+		b.Failures = sum.Failures(d.Accounts)
 	}
 	var found []store.DescribedAccount
 	for _, a := range d.Accounts {

@@ -76,6 +76,8 @@ type Load struct {
 	Answers map[string]int `json:"answers,omitempty"`
 	// AnswersInAll is Answers since the process began.
 	AnswersInAll map[string]int64 `json:"answers_in_all,omitempty"`
+	// Failed are the most frequent of Answers that were no success, at most 30, by account and endpoint. Nil: all were.
+	Failed []FailedAnswers `json:"failed,omitempty"`
 	// Waited is how long those waited who got their slot in the minute before, and Took how long the responses took that came in it.
 	Waited Histogram `json:"waited,omitempty"`
 	Took   Histogram `json:"took,omitempty"`
@@ -88,6 +90,18 @@ type Load struct {
 	LogLost time.Time `json:"log_lost,omitzero"`
 	// Process is what the process was given.
 	Process Process `json:"process,omitzero"`
+}
+
+// FailedAnswers are answers of one class to requests of an account to an endpoint.
+type FailedAnswers struct {
+	// Account is the account's ID.
+	Account string `json:"account"`
+	// Endpoint is a method and an address, with "*" for the IDs of objects: "GET https://api.test/users/*".
+	Endpoint string `json:"endpoint"`
+	// Class is one of those of [Load.Answers].
+	Class string `json:"class"`
+	// Count is how many there were.
+	Count int `json:"count"`
 }
 
 // A Process is what a process that shares a budget was given, and whether that is of use. The zero value says nothing.

@@ -294,6 +294,8 @@ type Status struct {
 	// Evicts names, if the request's Known is zero, how the store chooses what it forgets when its memory is full: "allkeys-lru", say. Empty:
 	// it forgets nothing, or does not know.
 	Evicts string
+	// Failing is the worker that was last heard to fail. Zero: none was, or the store keeps none.
+	Failing FailingWorker
 	// Pauses are those in force, in any order.
 	Pauses []Pause
 	// Quarantined are the quarantines in force, in any order: one for each token and
@@ -308,6 +310,14 @@ type Status struct {
 	// Resumed are the resumptions of the last day, in the order in which they were made; of one
 	// account or token the last one. They ended none of Pauses and Quarantined, which are in force.
 	Resumed []Resumption
+}
+
+// A FailingWorker is one whose callers get nothing: see [Process.Error].
+type FailingWorker struct {
+	// Worker is the name that it gave itself, and Error why.
+	Worker, Error string
+	// At is when it said so, on the store's clock.
+	At time.Time
 }
 
 // An AccountCard is the card of an account, with its Why.

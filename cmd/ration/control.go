@@ -69,9 +69,9 @@ func resumeCommand() *cli.Command {
 		Description: `Ends the pauses of an account, those of its endpoints included, or all pauses and
 quarantines of the budget; or has the next request try a quarantined token. Running
 processes go on at once. What was booked stays: a quota that is spent is not given
-back. A pause of all accounts ends with all of the budget only. With -endpoint only the pauses of that endpoint end, of all
-accounts or of one, and those of its objects. ACCOUNT is a label, an ID or its
-beginning.
+back. A pause of all accounts ends with all of the budget only. With -endpoint only
+the pauses of that endpoint end, of all accounts or of one, and those of its objects.
+ACCOUNT is a label, an ID or its beginning.
 
   ration resume instagram
   ration resume instagram ann

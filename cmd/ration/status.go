@@ -165,10 +165,12 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 		printHoldup(out, paint, d.Budget, h, d.Now)
 	}
 	if s.Accounts > 0 {
-		fmt.Fprintln(out, "  "+s.Rates())
+		printWrapped(out, "  ", s.Rates(), 76)
 	}
-	if waits := s.Waits(); waits != "" {
-		printWrapped(out, "  ", waits, 76)
+	for _, line := range []string{s.Failures(d.Accounts), s.Waits()} {
+		if line != "" {
+			printWrapped(out, "  ", line, 76)
+		}
 	}
 	if line := s.Line(d.Now); line != "" {
 		fmt.Fprintln(out, "  "+line)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,30 +30,33 @@ func share(room int, parts ...[]string) (lines []string) {
 	return lines
 }
 
-// queues are the processes in which callers wait or requests are in flight, in lines, the longest queue
-// first.
+// queues are the processes of which something is unusual, and those in which callers wait or requests are in flight, in lines, the longest
+// queue first.
 func (m *top) queues() (lines []string) {
 	type queue struct {
 		budget *store.Description
-		worker store.Worker
+		worker view.ListedWorker
 		length int
 	}
 	var all []queue
 	for i := range m.all {
 		d := &m.all[i]
-		for _, w := range d.Workers {
-			if view.IsSilent(d, w) {
+		for _, w := range view.Workers(d) {
+			if view.IsSilent(d, w.Worker) {
 				continue
 			}
 			length := view.Waiting(w.Load.Waiting)
-			if length > 0 || w.Load.InFlight > 0 {
+			if length > 0 || w.Load.InFlight > 0 || w.Odd != nil {
 				all = append(all, queue{d, w, length})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b queue) int { return b.length - a.length })
+	slices.SortStableFunc(all, func(a, b queue) int {
+		return cmp.Or(min(1, len(b.worker.Odd))-min(1, len(a.worker.Odd)), b.length-a.length)
+	})
 	for _, q := range all {
-		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), view.Doing(q.budget, q.worker)), m.width))
+		does := append(slices.Clone(q.worker.Odd), view.Doing(q.budget, q.worker.Worker))
+		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), strings.Join(does, "; ")), m.width))
 	}
 	return lines
 }

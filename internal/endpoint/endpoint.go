@@ -3,6 +3,7 @@ package endpoint
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -14,6 +15,15 @@ func OfFirstObject(req *http.Request) string { return nameOf(req, 1) }
 
 // Path returns a path with "*" for what looks like the IDs of objects.
 func Path(path string) string { return withoutIDs(path, 0) }
+
+// Address returns an address without query, and with "*" for what looks like the IDs of objects; what is no address as it is.
+func Address(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text
+	}
+	return u.Scheme + "://" + u.Host + Path(u.Path)
+}
 
 // nameOf keeps the first IDs.
 func nameOf(req *http.Request, keep int) string {

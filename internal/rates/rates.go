@@ -19,6 +19,8 @@ type Rates struct {
 	Answered [Classes]atomic.Int64
 	// Waited is how long callers waited for their slots, and Took how long responses took: see [store.HistogramBucket].
 	Waited, Took [store.HistogramBuckets]atomic.Int64
+	// Failing has the requests that were not served.
+	Failing Failing
 
 	// First is the quarter in which anything was counted first; 0: nothing was.
 	First atomic.Int64
@@ -76,7 +78,8 @@ func (r *Rates) Quarter(now time.Time) *Quarter {
 
 // Classes of answers.
 const (
-	class2xx = iota
+	// Served is the class of those that are no failure.
+	Served = iota
 	class401
 	class403
 	class429
@@ -146,7 +149,7 @@ func (r *Rates) Add(load *store.Load, now time.Time) {
 		}
 	}
 
-	load.Answers, load.AnswersInAll = named(&answers), named(&inAll)
+	load.Answers, load.AnswersInAll, load.Failed = named(&answers), named(&inAll), r.Failing.Last(now)
 	base, told := r.before(now.Add(-lately)), tell{at: now}
 	load.Waited = since(&r.Waited, &told.waited, &base.waited)
 	load.Took = since(&r.Took, &told.took, &base.took)

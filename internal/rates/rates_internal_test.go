@@ -88,7 +88,7 @@ func TestAnswersOfTheLastMinute(t *testing.T) {
 			for range int(every / (100 * time.Millisecond)) {
 				now = now.Add(100 * time.Millisecond)
 				for range 3 {
-					answer(&r, class2xx, now)
+					answer(&r, Served, now)
 				}
 			}
 			var load store.Load

@@ -83,7 +83,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	} else if r.Worker != "" {
 		s.told.all.Store(worker, r.Known)
 	}
-	args := []any{micros(r.Now), r.Worker, r.Known, load}
+	args := []any{micros(r.Now), r.Worker, r.Known, load, r.Load.Process.Error}
 	for _, p := range r.Permits {
 		args = append(args, p.Limit, p.Max, p.Used, p.Wanted, p.Share, p.Refused, p.Label)
 	}
@@ -99,6 +99,9 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	if status.Evicts = reply.name(); reply.err == nil {
 		status.Card = reply.card()
+		if text := reply.name(); text != "" {
+			status.Failing = failing(text)
+		}
 	}
 	for _, asked := range r.Permits {
 		var n [4]int64
@@ -124,6 +127,16 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	return status, nil
 }
 
+// failing reads what status.lua tells of the last worker that said that it fails: when, its name and why.
+func failing(text string) (f store.FailingWorker) {
+	at, rest, _ := strings.Cut(text, "\n")
+	f.Worker, f.Error, _ = strings.Cut(rest, "\n")
+	if micros, err := strconv.ParseInt(at, 10, 64); err == nil {
+		f.At = instant(micros)
+	}
+	return f
+}
+
 // A worker is one of a budget, by its name.
 type worker struct{ budget, name string }
 
@@ -139,7 +152,7 @@ func (s *Store) leave(ctx context.Context) {
 	defer s.told.mu.Unlock()
 	for one, known := range s.told.all.Range {
 		w := one.(worker)
-		if _, err := s.run(ctx, "status", statusScript(), w.budget, []any{"", w.name, known, ""}); err != nil {
+		if _, err := s.run(ctx, "status", statusScript(), w.budget, []any{"", w.name, known, "", ""}); err != nil {
 			return
 		}
 		s.told.all.Delete(one)

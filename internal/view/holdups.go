@@ -94,10 +94,11 @@ type Summary struct {
 	Silent   int                       // how many processes were not heard of for so long that they have ended, or hang
 	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
 
-	Used, Ahead    float64        // the parts of the quota that are used and booked ahead: see UsedOf
-	SlotsPerSecond float64        // how many callers get their slot a second
-	Answers        map[string]int // how many requests were answered in the last minute, by class
-	Refused        int            // how many responses refused a request in the last minute
+	Used, Ahead    float64               // the parts of the quota that are used and booked ahead: see UsedOf
+	SlotsPerSecond float64               // how many callers get their slot a second
+	Answers        map[string]int        // how many requests were answered in the last minute, by class
+	Refused        int                   // how many responses refused a request in the last minute
+	Failed         []store.FailedAnswers // the most frequent of those that were no success, by account and endpoint
 
 	Longest      time.Duration   // how long the caller waits that has waited longest
 	Waited, Took store.Histogram // how long callers waited in the last minute, and how long responses took
@@ -145,6 +146,7 @@ func UsedOf(d *store.Description) (used, ahead float64) {
 // SummarizeWorkers returns what a summary says of the workers, and nothing of the accounts.
 func SummarizeWorkers(d *store.Description) Summary {
 	s := Summary{Waiting: make(map[string]int), Answers: make(map[string]int)}
+	failed := make(map[store.FailedAnswers]int)
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			s.Silent++
@@ -166,7 +168,13 @@ func SummarizeWorkers(d *store.Description) Summary {
 			s.Answers[class] += n
 		}
 		s.Refused += w.Load.RefusedLastMinute
+		for _, one := range w.Load.Failed {
+			n := one.Count
+			one.Count = 0
+			failed[one] += n
+		}
 	}
+	s.Failed = rates.Sorted(failed, mostFailedShown)
 	return s
 }
 
@@ -203,6 +211,22 @@ func (s Summary) Rates() string {
 		text += "; answered in the last minute: " + strings.Join(failed, ", ")
 	}
 	return text
+}
+
+// mostFailedShown is how many accounts and endpoints people are shown.
+const mostFailedShown = 3
+
+// Failures returns which requests were not served most often, as a line: "not served: 300 with 401 of ann at GET https://api.test/users/*". Empty:
+// all were.
+func (s Summary) Failures(accounts []store.DescribedAccount) string {
+	var parts []string
+	for _, one := range s.Failed {
+		parts = append(parts, fmt.Sprintf("%d with %s of %s at %s", one.Count, Printable(one.Class), NameOf(accounts, one.Account), Printable(one.Endpoint)))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "not served: " + strings.Join(parts, "; ")
 }
 
 // Waits returns how long callers wait, and the provider takes, as a line: "callers waited 1.2s, 99 of 100 at most 4s; the longest waits 3s,

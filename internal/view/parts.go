@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -37,14 +36,7 @@ var (
 )
 
 // withoutIDs returns a text with "*" for the IDs of objects in its addresses.
-func withoutIDs(text string) string {
-	return inCause.ReplaceAllStringFunc(text, func(text string) string {
-		if u, err := url.Parse(text); err == nil {
-			return u.Scheme + "://" + u.Host + endpoint.Path(u.Path)
-		}
-		return text
-	})
-}
+func withoutIDs(text string) string { return inCause.ReplaceAllStringFunc(text, endpoint.Address) }
 
 // refused returns the endpoint whose refusal is a pause's cause, "GET https://api.test/likes/*"; "": it is none.
 func refused(p store.Pause) string {

@@ -43,7 +43,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/limits", "limits", own+"limit", own+"provider", own+"store", own+"internal/digest", own+"internal/fleet", own+"internal/flight", own+"internal/journal", own+"internal/lead", own+"internal/observe", own+"internal/pace", own+"internal/permits", own+"internal/sweep", "golang.org/x/sync")
 	onlyImports(t, "internal/line", "line")
 	onlyImports(t, "internal/outage", "outage", own+"limit", own+"store", own+"internal/memstore")
-	onlyImports(t, "internal/rates", "rates", own+"store")
+	onlyImports(t, "internal/rates", "rates", own+"store", own+"internal/deque")
 	onlyImports(t, "internal/suspect", "suspect", own+"provider")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
 	onlyImports(t, "internal/spelling", "spelling")

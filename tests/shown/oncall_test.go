@@ -1,6 +1,7 @@
 package shown_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -166,12 +167,22 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 	}
 	told, changed := s.before.Add(-toldWithin), s.before.Add(-changedWithin)
 	// A process that has ended takes with it what it was answered, and each tells another minute.
-	answers := func(name string, status int) {
-		is := func(c call) bool { return ofFleet(c) && c.status == status }
-		compare(name, 1, span{
+	lastMinute := func(is func(call) bool) span {
+		return span{
 			least: float64(tr.count(s.after.Add(-time.Minute), told, func(c call) bool { return is(c) && tr.isAlive(c) })),
-			most:  float64(tr.count(told.Add(-time.Minute), s.after, is)),
+			most:  float64(tr.count(told.Add(-time.Minute), s.after, func(c call) bool { return ofFleet(c) && is(c) })),
+		}
+	}
+	answers := func(name string, status int) {
+		compare(name, 1, lastMinute(func(c call) bool { return c.status == status }))
+	}
+	for of, shown := range s.failed {
+		sp := lastMinute(func(c call) bool {
+			return fmt.Sprint(c.status) == of.class && c.token == of.account && c.path == of.path
 		})
+		if !sp.within(shown, 1) {
+			wrong = append(wrong, fmt.Sprintf("%v: %.0f are shown, and it was %.0f to %.0f", of, shown, sp.least, sp.most))
+		}
 	}
 	check("calls/s", 1, 1, told, tr.rate)
 	answers("refused/min", http.StatusTooManyRequests)
@@ -205,19 +216,22 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 	stuck := over(changed, s.after, tr.stuck)
 	elsewhere := max(stuck.most, s.says["waiting for else"]) // for a paused account, say, of which the log knows nothing
 	compare("time to drain", 0.2, span{max(0, waiting.least-elsewhere) / max(1, rates.most), (waiting.most - stuck.least) / max(1, rates.least)})
-	// The margin, and calls that leave late.
+	// The margin, calls that leave late, and those that were refused, which count with ration for a window.
 	lately := s.before.Add(-2 * time.Second)
 	capacity := float64(tr.most * tr.all)
-	used := func(wanted func(call) bool) func(time.Time) float64 {
-		return func(at time.Time) float64 {
-			return float64(tr.count(at.Add(-apiWindow), at, func(c call) bool { return c.status == http.StatusOK && wanted(c) }))
+	used := func(wanted func(call) bool) span {
+		sent := func(status func(call) bool) span {
+			return over(lately, s.after, func(at time.Time) float64 {
+				return float64(tr.count(at.Add(-apiWindow), at, func(c call) bool { return wanted(c) && status(c) }))
+			})
 		}
+		return union(sent(func(c call) bool { return c.status == http.StatusOK }), sent(ofFleet))
 	}
-	all := over(lately, s.after, used(func(call) bool { return true }))
+	all := used(func(call) bool { return true })
 	compare("used", 0.04*capacity, all)
 	compare("used %", 4, span{100 * all.least / capacity, 100 * all.most / capacity})
 	for account, shown := range s.used {
-		sp := over(lately, s.after, used(func(c call) bool { return c.token == account }))
+		sp := used(func(c call) bool { return c.token == account })
 		isShared := tr.count(lately.Add(-2*apiWindow), s.after, func(c call) bool { return c.token == account && c.caller == "" }) > 0
 		if !isShared && !sp.within(shown, 2*probes) { // what others spend is known only if the api says so
 			wrong = append(wrong, fmt.Sprintf("%s: %.0f are shown as used, and it was %.0f to %.0f", account, shown, sp.least, sp.most))
@@ -237,8 +251,9 @@ type cause struct {
 	logged string
 	// failing is how many processes of the shop fail, and absent how many of their callers neither wait nor call.
 	failing, absent int
-	// quarantined is how many tokens the shop rejects.
-	quarantined int
+	// quarantined is how many tokens the shop rejects, and most how many calls of an account in a window the fleet takes for allowed there;
+	// 0: as many as are.
+	quarantined, most int
 }
 
 // A says is what is said of a budget: whenever somebody looks, or, of what comes and goes, once in three looks.
@@ -281,21 +296,21 @@ var (
 				if g.Name == "shop" {
 					g.Limit = "60/10s"
 				}
-			})
+			}, asBefore)
 		}}
-	newerLimit = cause{name: "a process with another limit that is said to be newer", logged: "LimitsOverridden", says: []says{is("shop", `has revision 1`)},
+	newerLimit = cause{name: "a process with another limit that is said to be newer", most: 60, logged: "LimitsOverridden", says: []says{is("shop", `has revision 1`)},
 		begin: func(t *testing.T, f *fleet) func() {
 			return f.replace(t, func(g *given) {
 				if g.Name == "shop" {
 					g.Limit, g.Revision = "60/10s", 1
 				}
-			})
+			}, func(g *given) { g.Revision = 2 }) // to roll back would change nothing
 		}}
 	wrongClock = cause{name: "a clock that is five minutes ahead", says: []says{is("shop", `its clock is (5m|4m59(\.\d)?s) ahead`), is("search", `its clock is (5m|4m59(\.\d)?s) ahead`)},
 		begin: func(t *testing.T, f *fleet) func() {
 			right := f.crawler
 			f.crawler = buildAhead(t)
-			undo := f.replace(t, func(*given) {})
+			undo := f.replace(t, asBefore, asBefore)
 			f.crawler = right
 			return undo
 		}}
@@ -369,16 +384,19 @@ func (f *fleet) share(t *testing.T, token, path string, perWindow int) (end func
 	return end
 }
 
-// replace has the last process end, and another begin that is told something else; and back.
-func (f *fleet) replace(t *testing.T, change func(*given)) (undo func()) {
+// replace has the last process end, and another begin that is told something else; and back, to one that is told what is right.
+func (f *fleet) replace(t *testing.T, change, right func(*given)) (undo func()) {
 	t.Helper()
 	f.end(t, f.workers[len(f.workers)-1])
 	other := f.start(t, change)
 	return func() {
 		f.end(t, other)
-		f.start(t, func(*given) {})
+		f.start(t, right)
 	}
 }
+
+// asBefore changes nothing of what a process is told.
+func asBefore(*given) {}
 
 const (
 	// settled is how long people wait before they look: a process has said what its callers did in twenty seconds.
@@ -425,7 +443,7 @@ func (f *fleet) look(t *testing.T, times int, when string, c cause, not []says) 
 			for _, s := range f.screens(t, budget) {
 				tr := f.truthOf(budget)
 				if budget == "shop" {
-					tr.callers -= c.absent
+					tr.callers, tr.most = tr.callers-c.absent, cmp.Or(c.most, tr.most)
 				}
 				found := tr.judge(s)
 				for _, one := range not {

@@ -22,11 +22,16 @@ type screen struct {
 	text          string
 	says          map[string]float64 // the figures, in units and seconds; one that is not shown is not there
 	used          map[string]float64 // of each account, by its label
+	failed        map[failure]float64
 }
+
+// A failure is what was not served of an account at an endpoint: "401", "shop07" and "items".
+type failure struct{ class, account, path string }
 
 var (
 	ofRates    = regexp.MustCompile(`([\d.]+) calls/s, (\d+) refused/min, (\d+) % of the quota used`)
 	ofAnswers  = regexp.MustCompile(`answered in the last minute: ((?:(?:, )?\d+ with (?:401|403|4xx|5xx|no answer))+)`)
+	ofFailed   = regexp.MustCompile(`(\d+) with (\d+|other 4xx|5xx|no answer) of (\S+) at [A-Z]+ https?://[^/ ]+/(\w+)/`)
 	ofWaits    = regexp.MustCompile(`callers waited ([\dhms.µ]+), 99 of 100 at most ([\dhms.µ]+)`)
 	ofLongest  = regexp.MustCompile(`the longest waits ([\dhms.µ]+)`)
 	ofDrain    = regexp.MustCompile(`all who wait for quota have their slots in ([\dhms.µ]+)`)
@@ -64,6 +69,9 @@ func (s *screen) read(line string) {
 				number(class+"/min", n)
 			}
 		}
+	}
+	for _, m := range ofFailed.FindAllStringSubmatch(line, -1) {
+		s.failed[failure{m[2], m[3], m[4]}], _ = strconv.ParseFloat(m[1], 64)
 	}
 	if m := ofWaits.FindStringSubmatch(line); m != nil {
 		seconds("mean wait", m[1])
@@ -182,7 +190,7 @@ func (f *fleet) screens(t *testing.T, budget string) []*screen {
 			s.read(s.text)
 		}},
 	} {
-		s := &screen{name: one.name, before: time.Now(), says: make(map[string]float64), used: make(map[string]float64)}
+		s := &screen{name: one.name, before: time.Now(), says: make(map[string]float64), used: make(map[string]float64), failed: make(map[failure]float64)}
 		text, err := one.read()
 		s.after = time.Now()
 		require.NoError(t, err, "%s of %s: %s", one.name, budget, text)

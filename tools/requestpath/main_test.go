@@ -14,8 +14,8 @@ var bounds = []bound{
 	{407, 249, 63, 1}, // a GET whose response has limit headers
 	{133, 107, 33, 0}, // a GET on a MemoryStore
 	{134, 115, 31, 1}, // a GET by one of three tokens
-	{880, 404, 87, 6}, // a 429 and its retry
-	{360, 214, 48, 4}, // a cancelled wait
+	{880, 415, 88, 6}, // a 429 and its retry
+	{475, 219, 51, 5}, // a cancelled wait
 }
 
 // within reports whether no figure of s is over its bound.

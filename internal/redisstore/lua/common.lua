@@ -41,9 +41,9 @@
 --
 -- The fields of KEYS[1]: state, what every booking is to know of the budget: layout.lua;
 -- began, the version that the list of changes reaches back to; revision, the highest that
--- limits were booked with; card, why and newest: card.lua; a:ACCOUNT, the account's summary: layout.lua; s:SESSION, the
--- last answer of a session: session.lua; i:DIGEST or i:DIGEST:QUEUE, when an account of
--- that index was booked last, a double, and its member.
+-- limits were booked with; card, why and newest: card.lua; failing, the worker that last said so: status.lua;
+-- a:ACCOUNT, the account's summary: layout.lua; s:SESSION, the last answer of a session: session.lua;
+-- i:DIGEST or i:DIGEST:QUEUE, when an account of that index was booked last, a double, and its member.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every

@@ -4,7 +4,8 @@
 --       2 the worker that asks, which is then counted for a minute; '' for none
 --       3 the version that the worker knows; 0 for none
 --       4 what its callers do, for people; '{}' if nothing, and '' if it has ended
---       5 and on: for each limit of calls in flight that the worker asks permits of, its name, the limit, how many
+--       5 why its callers get nothing; '' if they do
+--       6 and on: for each limit of calls in flight that the worker asks permits of, its name, the limit, how many
 --         calls of the worker are in flight, how many it wants, the share that it knows, how many were refused, and its
 --         label
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
@@ -13,7 +14,8 @@
 --         0 for all, 1 if there are more of them: the version is then that of the last
 --         one, and 1 if a worker that knows none finds the keys of ration:v1; then which keys Redis evicts when its
 --         memory is full, empty if none or nobody may know, as a worker that knows none is told; and the budget's card,
---         its limits with their edition and why they are. Then for each limit of calls in flight that was named the
+--         its limits with their edition and why they are; and when a worker last said that its callers get nothing, its
+--         name and why, in lines. Then for each limit of calls in flight that was named the
 --         worker's share, the limit in force, how many calls are in flight, and 1 if workers want more. Then for each
 --         pause, in the order
 --         in which they changed, the account's name, and the numbers when it
@@ -30,7 +32,7 @@ if bad or not known then
   return redis.error_reply(bad or 'ERR ration: the known version is no number')
 end
 local asked = {}
-for i = 5, #ARGV, 7 do
+for i = 6, #ARGV, 7 do
   local one = {limit = ARGV[i], label = ARGV[i + 6]}
   one.max = whole(ARGV[i + 1], 'a limit of calls in flight', 1, COSTLIEST)
   one.used = whole(ARGV[i + 2], 'the number of calls in flight', 0, COSTLIEST)
@@ -64,6 +66,9 @@ elseif ARGV[2] ~= '' then
   end
   call('ZADD', workers, text(now), ARGV[2])
   call('HSET', loads, ARGV[2], ARGV[4])
+  if ARGV[5] ~= '' then
+    call('HSET', base, 'failing', text(now) .. '\n' .. ARGV[2] .. '\n' .. ARGV[5])
+  end
   for _, gone in ipairs(call('ZRANGEBYSCORE', workers, '-inf', '(' .. text(now - GONE), 'LIMIT', 0, MOST)) do
     call('ZREM', workers, gone)
     call('HDEL', loads, gone)
@@ -82,7 +87,7 @@ if known == 0 then
     evicts = string.match(memory, 'maxmemory_policy:([%a-]+)') or ''
   end
 end
-local state, kept = readState(), call('HMGET', base, 'revision', 'began', 'newest', 'card', 'why')
+local state, kept = readState(), call('HMGET', base, 'revision', 'began', 'newest', 'card', 'why', 'failing')
 local current = state.version
 -- A version that the list of changes does not reach back to, or that never was.
 if known < tonumber(kept[2] or 0) or known > current then
@@ -94,7 +99,7 @@ local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
 local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state.lost),
   encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(kept[3] or 0), encode(known),
   encode(more and 1 or 0), encode(old and 1 or 0),
-  named(evicts ~= 'noeviction' and evicts or ''), named(kept[4]), named(kept[5])}
+  named(evicts ~= 'noeviction' and evicts or ''), named(kept[4]), named(kept[5]), named(kept[6])}
 for _, one in ipairs(asked) do
   reply[#reply + 1] = givePermits(ARGV[2], one, now)
 end
