@@ -103,13 +103,13 @@ const longestPause = 48 * time.Hour
 
 func (h *Handler) change(r *http.Request, q *question) error {
 	budget := r.PathValue("budget")
-	switch {
-	case q.Action == "pause":
+	switch q.Action {
+	case "pause":
 		return h.pause(r, budget, q)
-	case q.Action == "resume" && (q.Endpoint != "" || q.Token != ""):
-		return h.resumePart(r.Context(), budget, q)
+	case "resume":
+		return h.resume(r.Context(), budget, q)
 	}
-	_, err := h.Store.Resume(r.Context(), store.ResumeRequest{Budget: budget, Account: q.Account, Forget: q.Action == "forget"})
+	_, err := h.Store.Resume(r.Context(), store.ResumeRequest{Budget: budget, Account: q.Account, Forget: true})
 	return err
 }
 
@@ -126,18 +126,20 @@ func (h *Handler) pause(r *http.Request, budget string, q *question) error {
 	return err
 }
 
-// resumePart resumes an endpoint, or has a token tried.
-func (h *Handler) resumePart(ctx context.Context, budget string, q *question) error {
+// resume resumes an account or all, an endpoint, or has a token tried.
+func (h *Handler) resume(ctx context.Context, budget string, q *question) error {
+	d, err := h.Store.Describe(ctx, budget)
+	switch {
+	case err != nil:
+		return err
+	case q.Token != "":
+		return view.TryToken(ctx, h.Store, &d, q.Token)
+	case q.Endpoint == "":
+		return view.Resume(ctx, h.Store, &d, q.Account, "the dashboard")
+	}
 	key, err := view.EndpointKey(q.Endpoint)
 	if err != nil {
 		return err
-	}
-	d, err := h.Store.Describe(ctx, budget)
-	if err != nil {
-		return err
-	}
-	if q.Token != "" {
-		return view.TryToken(ctx, h.Store, &d, q.Token)
 	}
 	_, err = view.ResumeParts(ctx, h.Store, &d, q.Account, key)
 	return err

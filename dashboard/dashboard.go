@@ -23,6 +23,8 @@ type Store interface {
 	Pause(context.Context, store.PauseRequest) (store.PauseReply, error)
 	// Quarantine ends that of a token, which is then tried.
 	Quarantine(context.Context, store.QuarantineRequest) (store.PauseReply, error)
+	// Card ends the pace of an account.
+	Card(context.Context, store.CardRequest) (store.CardReply, error)
 	// Resume ends pauses and quarantines, and forgets.
 	Resume(context.Context, store.ResumeRequest) (store.PauseReply, error)
 }

@@ -80,6 +80,13 @@ func (s *fakeStore) Quarantine(_ context.Context, r store.QuarantineRequest) (st
 	return store.PauseReply{}, nil
 }
 
+func (s *fakeStore) Card(_ context.Context, r store.CardRequest) (store.CardReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = append(s.done, fmt.Sprintf("card %s %s %v", r.Budget, r.Account, r.Limits))
+	return store.CardReply{}, nil
+}
+
 func (s *fakeStore) Resume(_ context.Context, r store.ResumeRequest) (store.PauseReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ func TestThePageNamesTheStall(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	atATerminal := map[string]string{"endpoint": "free the rest: ration resume api -except-endpoint 'GET https://api.example.com/likes/*'",
 		"one account": "to end it: ration resume api 00000000", "paused by hand": "to end it: ration resume api\n",
-		"dead token": "to have it tried at once: ration resume api -token 00000000", "dead token to be tried": "ration resume api -token 00000000"}
+		"dead token": "if it works again, have it tried at once: ration resume api -token 00000000", "dead token to be tried": "ration resume api -token 00000000"}
 	for name, stalled := range stalls.All(now) {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, stalls.Named[name])

@@ -66,19 +66,19 @@ func endpointKey(c *cli.Command, flag string) (string, error) {
 func resumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "resume", Usage: "end pauses and quarantines before their time", ArgsUsage: "BUDGET [ACCOUNT]",
-		Description: `Ends the pauses of an account, those of its endpoints included, or all pauses and
-quarantines of the budget; or has the next request try a quarantined token. Running
-processes go on at once. What was booked stays: a quota that is spent is not given
-back. A pause of all accounts ends with all of the budget only. With -endpoint only
-the pauses of that endpoint end, of all accounts or of one, and those of its objects.
-ACCOUNT is a label, an ID or its beginning.
+		Description: `Ends the pauses of an account, those of its endpoints included, and its pace; or all
+pauses, paces and quarantines of the budget; or has the next request try a
+quarantined token. Running processes go on at once. What was booked stays: a quota
+that is spent is not given back. A pause of all accounts ends with all of the budget
+only. With -endpoint only the pauses of that endpoint end, of all accounts or of one,
+and those of its objects. ACCOUNT is a label, an ID or its beginning.
 
   ration resume instagram
   ration resume instagram ann
-  ration resume instagram -token 3f5a01
+  ration resume instagram -token bob
   ration resume instagram -endpoint "GET https://api.test/users"
   ration resume instagram -except-endpoint "GET https://api.test/users"`,
-		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag(), yesFlag(),
+		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "TOKEN: a quarantined one, by its label, its ID or the beginning\nof that"}, reasonFlag(), yesFlag(),
 			&cli.StringFlag{Name: "endpoint", Usage: "ENDPOINT: the pauses of it alone; written as that of pause"},
 			&cli.StringFlag{Name: "except-endpoint", Usage: "ENDPOINT: which stays paused for all accounts, for as long as\nanything was; written as that of pause"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -103,7 +103,7 @@ ACCOUNT is a label, an ID or its beginning.
 				if token != "" {
 					return "resumed", view.TryToken(ctx, kept, d, token)
 				}
-				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account})
+				err := view.Resume(ctx, kept, d, account, operator())
 				last, found := longestPause(d, except)
 				if err != nil || !found {
 					return "resumed", err

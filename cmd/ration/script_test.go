@@ -199,6 +199,13 @@ func TestStatusSaysWhatPaceIsKeptTo(t *testing.T) {
 	require.Contains(t, out, `"limit": "2940/1m:gcra,burst=40"`)
 	require.Contains(t, out, `"refusals": 4`)
 	require.Contains(t, out, `"origin": "configuration"`)
+
+	status, _, errs = ask("", "resume", "api", "a", "-yes", "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	_, out, _ = ask("", "status", "api", "-json", "-redis", "redis://"+server.Addr)
+	require.Contains(t, out, `"limit": "6000/1m"`)
+	require.Contains(t, out, `"origin": "configuration"`)
+	require.NotContains(t, out, `"pace"`)
 }
 
 // The limits that an operator has set are shown until a deployment replaces them, and of an account who gave its own.

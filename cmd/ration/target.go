@@ -162,7 +162,7 @@ func findAccount(d *store.Description, name string) (id string, err error) {
 // findToken returns the ID of the quarantined token that somebody means.
 func findToken(d *store.Description, name string) (id string, err error) {
 	for _, q := range d.Quarantined {
-		if q.Token == name || len(name) >= leastPrefix && strings.HasPrefix(q.Token, name) {
+		if q.Token == name || view.NameOf(d.Accounts, q.Token) == name || len(name) >= leastPrefix && strings.HasPrefix(q.Token, name) {
 			return q.Token, nil
 		}
 	}

@@ -246,13 +246,11 @@ func (m *top) press(key tea.KeyMsg) tea.Cmd {
 		})
 	case "R":
 		m.askAll(func(r row) error {
-			_, err := m.kept.Resume(m.ctx, store.ResumeRequest{Budget: r.budget.Budget})
-			return err
+			return view.Resume(m.ctx, m.kept, r.budget, "", operator())
 		})
 	case "r":
 		m.ask("resume", "", func(r row) error {
-			_, err := m.kept.Resume(m.ctx, store.ResumeRequest{Budget: r.budget.Budget, Account: r.account.Account})
-			return err
+			return view.Resume(m.ctx, m.kept, r.budget, r.account.Account, operator())
 		})
 	}
 	return nil

@@ -376,7 +376,7 @@ func (h *Holdup) Cure(budget string) (what, command string) {
 		return "if it limits that endpoint alone, free the rest",
 			fmt.Sprintf("ration resume %s -except-endpoint %s", budget, shellWord(h.Endpoint))
 	case h.Token != "":
-		return "replace the token; to have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, shellWord(ShortID(h.Token)))
+		return "replace the token; if it works again, have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, shellWord(ShortID(h.Token)))
 	case len(h.Accounts) == 1:
 		return "to end it", fmt.Sprintf("ration resume %s %s", budget, shellWord(ShortID(h.Accounts[0])))
 	case !h.Until.IsZero() && !h.Tokens:

@@ -4,15 +4,40 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/store"
 )
 
-// A Steerable is a store in which people end less than [store.ResumeRequest] does.
+// A Steerable is a store in which people end what holds callers back.
 type Steerable interface {
-	// Pause is that of [store.Store], and so is Quarantine.
+	// Pause is that of [store.Store], and so are those below.
 	Pause(context.Context, store.PauseRequest) (store.PauseReply, error)
 	// Quarantine ends that of a token.
 	Quarantine(context.Context, store.QuarantineRequest) (store.PauseReply, error)
+	// Resume ends pauses and quarantines.
+	Resume(context.Context, store.ResumeRequest) (store.PauseReply, error)
+	// Card ends a pace.
+	Card(context.Context, store.CardRequest) (store.CardReply, error)
+}
+
+// Resume ends the pauses of an account, or those of all and the quarantines; and the pace that is kept to beside limits, in the name of who
+// acts. If somebody changes the limits at the same time the pace stays.
+func Resume(ctx context.Context, kept Steerable, d *store.Description, account, by string) error {
+	if _, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account}); err != nil {
+		return err
+	}
+	for _, a := range d.Accounts {
+		limits, paced := pace.Split(a.Card.Limits)
+		if paced == nil || account != "" && a.Account != account {
+			continue
+		}
+		why := pace.ParseWhy(a.Card.Why, a.Card.Limits)
+		why.Pace, why.By = nil, by
+		if _, err := kept.Card(ctx, store.CardRequest{Budget: d.Budget, Account: a.Account, Known: a.Card.Edition, KnownCard: d.Card.Version, Limits: limits, Why: why.Text()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ResumeParts ends the pauses that [PartsOf] returns, and returns how many there were. One that was made longer meanwhile stays.
