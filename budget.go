@@ -127,8 +127,9 @@ type Budget struct {
 	told        toldLoad    // what the store was told of the callers
 	recentLines recentLines // what was logged a moment ago
 	pooled      sync.Map    // the ID of each token's account, of tokens that were in a pool, by the token's ID
-	once        told        // hosts of HostNotNamed, fields of ConfigDoubtful, and workers of WorkerFailing
+	once        told        // hosts of HostNotNamed, and fields of ConfigDoubtful
 	unread      told        // the refusals of LimitUnclear
+	failed      told        // the workers of WorkerFailing
 }
 
 const defaultRetryStoreFor = 30 * time.Second

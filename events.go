@@ -108,8 +108,8 @@ const (
 	HostNotNamed
 	// ConfigDoubtful: what a Field is set to can be used, and is most likely not what was meant; Cause says why. It is told once.
 	ConfigDoubtful
-	// WorkerFailing: the callers of another worker of the fleet get nothing, such as for a [LimitsError]; Cause names it and says why. Every worker
-	// is told within ten seconds, once of each.
+	// WorkerFailing: the callers of another worker of the fleet get nothing, such as for a [LimitsError]; Cause names it and says why. Each worker
+	// that is at work hears of it within ten seconds, once; of several that fail at the same time, of one at least.
 	WorkerFailing
 	// NotRecorded: Count bookings of an account, which the log lacks because it was lost, the store was down, or a request left
 	// late, could not be recorded in it (Err). The other accounts were.

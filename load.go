@@ -102,15 +102,25 @@ func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	return changed, others > 0 || !t.load.IsIdle()
 }
 
-// noteFailing tells of another worker that fails, once of each: its own log may be where nobody looks.
+// noteFailing tells of another worker that fails, once of each: its own log may be where nobody looks. Of several that fail at the same time the
+// store tells of the last one.
 func (b *Budget) noteFailing(f *store.FailingWorker) {
-	if b.durable.Now().Sub(f.At) <= newsFor && b.once.isNews("failing "+f.Worker) {
+	if b.durable.Now().Sub(f.At) <= newsFor && b.failed.isNews(f.Worker) {
 		b.emit(Event{Kind: WorkerFailing, Cause: "worker " + f.Worker + ": " + f.Error})
 	}
 }
 
+// longestName is how long a part of a path is at most that is a name, and no key.
+const longestName = 40
+
 // noteFailed counts an answer that was no success, for people to see of which account and endpoint it was.
 func (g *Grant) noteFailed(req *http.Request, class uint8) {
-	at := cmp.Or(req.Method, http.MethodGet) + " " + endpoint.Address(urlOf(req, g.Token))
+	path := strings.Split(endpoint.Address(urlOf(req, g.Token)), "/")
+	for i, part := range path[min(3, len(path)):] { // behind the host
+		if len(part) > longestName || strings.ContainsAny(part, "@=") { // a key, or a person
+			path[3+i] = "*"
+		}
+	}
+	at := cmp.Or(req.Method, http.MethodGet) + " " + strings.Join(path, "/")
 	g.budget.rates.Failing.Note(g.account.ID, at, class, time.Now())
 }

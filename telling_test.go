@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,7 +217,7 @@ func TestWhatIsNotServedIsToldByAccountAndEndpoint(t *testing.T) {
 		kept := &ration.RedisStore{Client: server.Client(t)}
 		budget := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{ration.PerHour(1000)}, Store: rationtest.WithClock(kept, time.Now)}
 		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path == "/users/7" {
+			if strings.HasPrefix(req.URL.Path, "/users/") {
 				return rationtest.Respond(req, http.StatusNotFound, "", nil), nil
 			}
 			return rationtest.Respond(req, http.StatusOK, "", nil), nil
@@ -225,12 +226,13 @@ func TestWhatIsNotServedIsToldByAccountAndEndpoint(t *testing.T) {
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token)}}
 		for range 24 {
 			rationtest.Drain(t, rationtest.Get(t, client, "http://api/users/7?key=secret"))
+			rationtest.Drain(t, rationtest.Get(t, client, "http://api/users/ann@example.org"))
 			rationtest.Drain(t, rationtest.Get(t, client, "http://api/pages/7"))
 			time.Sleep(500 * time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
 		d, err := kept.Describe(t.Context(), budget.Name)
 		require.NoError(t, err)
-		require.Equal(t, []store.FailedAnswers{{Account: token.AccountID(), Endpoint: "GET http://api/users/*", Class: "other 4xx", Count: 24}}, d.Workers[0].Load.Failed)
+		require.Equal(t, []store.FailedAnswers{{Account: token.AccountID(), Endpoint: "GET http://api/users/*", Class: "other 4xx", Count: 48}}, d.Workers[0].Load.Failed)
 	})
 }

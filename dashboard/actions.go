@@ -40,7 +40,10 @@ func (h *Handler) question(w http.ResponseWriter, r *http.Request) *question {
 		return nil
 	}
 	d := h.sampler.look(r.Context(), h.Store).find(r.PathValue("budget"))
-	q := &question{Root: rootFrom(r.URL), Action: action, Means: means[action], Account: r.FormValue("account"), Token: r.FormValue("token"), Endpoint: r.FormValue("endpoint"), Proof: h.proof}
+	q := &question{Root: rootFrom(r.URL), Action: action, Means: means[action], Account: r.FormValue("account"), Proof: h.proof}
+	if action == "resume" {
+		q.Token, q.Endpoint = r.FormValue("token"), r.FormValue("endpoint")
+	}
 	known := d != nil && (q.Account == "" || slices.ContainsFunc(d.Accounts, func(a store.DescribedAccount) bool { return a.Account == q.Account }))
 	if !known || q.Means == "" || action == "forget" && q.Account == "" {
 		http.Error(w, "ration: nothing is known of that", http.StatusNotFound)
@@ -49,10 +52,7 @@ func (h *Handler) question(w http.ResponseWriter, r *http.Request) *question {
 	q.Back = q.Root + "b/" + url.PathEscape(d.Budget)
 	switch {
 	case q.Token != "":
-		q.What = "token " + view.ShortID(view.Printable(q.Token))
-		if action == "resume" {
-			q.Means = "The next request tries the token, and the others wait for what comes of it."
-		}
+		q.What, q.Means = "token "+view.ShortID(view.Printable(q.Token)), "The next request tries the token, and the others wait for what comes of it."
 	case q.Account != "":
 		q.What = "account " + view.NameOf(d.Accounts, q.Account)
 		q.Back += "/a/" + url.PathEscape(q.Account)
@@ -128,14 +128,15 @@ func (h *Handler) pause(r *http.Request, budget string, q *question) error {
 
 // resume resumes an account or all, an endpoint, or has a token tried.
 func (h *Handler) resume(ctx context.Context, budget string, q *question) error {
+	if q.Token == "" && q.Endpoint == "" {
+		return view.Resume(ctx, h.Store, budget, q.Account, "the dashboard")
+	}
 	d, err := h.Store.Describe(ctx, budget)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case q.Token != "":
+	}
+	if q.Token != "" {
 		return view.TryToken(ctx, h.Store, &d, q.Token)
-	case q.Endpoint == "":
-		return view.Resume(ctx, h.Store, &d, q.Account, "the dashboard")
 	}
 	key, err := view.EndpointKey(q.Endpoint)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *fakeStore) Pause(_ context.Context, r store.PauseRequest) (store.PauseR
 	defer s.mu.Unlock()
 	if r.Key != "" {
 		s.done = append(s.done, fmt.Sprintf("pause %s %s %s %v until %v", r.Budget, r.Account, r.Key, r.For, r.Replaces))
-		return store.PauseReply{}, nil
+		return store.PauseReply{Version: 2, Before: 1}, nil
 	}
 	s.done = append(s.done, fmt.Sprintf("pause %s %s %v %s", r.Budget, r.Account, r.For, r.Cause))
 	return store.PauseReply{}, nil

@@ -173,7 +173,7 @@ func TestNothingIsDoneWithoutAQuestion(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, answer(h, local(http.MethodPost, "/b/api/do/resume", resumed)).Code)
 	require.Equal(t, []string{"pause api x k 0s until " + until.String()}, s.changes()[3:])
 	resumed.Set("endpoint", "GET http://api.test/users")
-	require.Contains(t, answer(h, local(http.MethodPost, "/b/api/do/resume", resumed)).Body.String(), "Nothing was done: no pause of that endpoint is known")
+	require.Contains(t, answer(h, local(http.MethodPost, "/b/api/do/resume", resumed)).Body.String(), "Nothing was done: no pause of that endpoint is in force")
 
 	// A token is tried by one request, and not by all.
 	s.set(func(d *store.Description) {

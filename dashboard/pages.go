@@ -179,7 +179,7 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	p := h.newPage(r, s, "budget")
 	p.Title = view.Printable(d.Budget)
 	sum := view.Summarize(d)
-	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
+	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, ""), News: newsOf(s, d.Budget, "")}
 	b.Resumes = slices.ContainsFunc(b.Holdups, func(one holdup) bool { return one.Resume != "" })
 	for _, w := range view.Workers(d) {
 		row := workerRow{
@@ -228,7 +228,7 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 	link := p.Root + "b/" + url.PathEscape(d.Budget)
 	p.Budget = &budgetView{Name: view.Printable(d.Budget), Link: link}
 	p.Account = &accountView{Name: p.Title, ID: view.Printable(a.Account), Link: link + "/a/" + url.PathEscape(a.Account), Query: url.QueryEscape(a.Account),
-		Holdups: h.holdups(d, p.Root, &a), News: newsOf(s, d.Budget, a.Account)}
+		Holdups: h.holdups(d, p.Root, a.Account), News: newsOf(s, d.Budget, a.Account)}
 	answer := accountAnswer{Budget: d.Budget, SampledSince: s.begun.UTC()}
 	span := spanOf(r)
 	for _, one := range slices.Sorted(slices.Values(spans)) {
@@ -293,20 +293,14 @@ func rowsOf(d *store.Description, a store.DescribedAccount, budget string) (rows
 }
 
 // holdups returns what holds calls back; with an account, what concerns it.
-func (h *Handler) holdups(d *store.Description, root string, only *store.DescribedAccount) (all []holdup) {
+func (h *Handler) holdups(d *store.Description, root, only string) (all []holdup) {
 	resume := func(what url.Values) string {
 		if !h.Actions {
 			return ""
 		}
 		return root + "b/" + url.PathEscape(d.Budget) + "/do/resume?" + what.Encode()
 	}
-	of := *d
-	if only != nil {
-		concerns := func(account string) bool { return account == "" || account == only.Account }
-		of.Pauses = slices.DeleteFunc(slices.Clone(d.Pauses), func(p store.Pause) bool { return !concerns(p.Account) })
-		of.Quarantined = slices.DeleteFunc(slices.Clone(d.Quarantined), func(q store.Quarantine) bool { return !concerns(q.Token) })
-	}
-	for _, one := range view.Holdups(&of) {
+	for _, one := range view.Holdups(d, only) {
 		h := holdup{What: one.What, For: one.For(d.Now), Cause: one.Cause}
 		account := "" // all
 		if len(one.Accounts) == 1 {

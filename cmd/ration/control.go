@@ -103,12 +103,17 @@ and those of its objects. ACCOUNT is a label, an ID or its beginning.
 				if token != "" {
 					return "resumed", view.TryToken(ctx, kept, d, token)
 				}
-				err := view.Resume(ctx, kept, d, account, operator())
 				last, found := longestPause(d, except)
-				if err != nil || !found {
-					return "resumed", err
+				if !found {
+					return "resumed", view.Resume(ctx, kept, d.Budget, account, operator())
 				}
-				_, err = kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Key: except, For: last.Until.Sub(d.Now), SlowStart: last.SlowStart, Row: last.Row, Cause: last.Cause})
+				if _, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget}); err != nil {
+					return "", err
+				}
+				_, err := kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Key: except, For: last.Until.Sub(d.Now), SlowStart: last.SlowStart, Row: last.Row, Cause: last.Cause})
+				if err == nil {
+					err = view.EndPaces(ctx, kept, d.Budget, "", operator())
+				}
 				return "resumed, but for the endpoint", err
 			})
 		},
@@ -216,6 +221,9 @@ func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx contex
 		}
 		what = "token " + view.ShortID(token) + " of " + d.Budget
 	}
+	if name := c.String("endpoint"); name != "" {
+		what = view.Printable(name) + " of " + what
+	}
 	out := c.Root().Writer
 	fmt.Fprintf(out, "before: %s\n", heldBack(&d, account, token))
 	if !c.Bool("yes") {
@@ -238,29 +246,11 @@ func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx contex
 	return nil
 }
 
-// heldBack says what holds back an account, a token or, without either, a budget.
+// heldBack says what holds back an account, a token or, without either, a budget, and what an account has left.
 func heldBack(d *store.Description, account, token string) string {
 	var all []string
-	for _, p := range d.Pauses {
-		if token == "" && (account == "" || p.Account == "" || p.Account == account) {
-			what := "all accounts"
-			if p.Account != "" {
-				what = view.NameOf(d.Accounts, p.Account)
-			}
-			if p.Key != "" {
-				what = "a part of " + what
-			}
-			all = append(all, what+" paused for "+view.Short(p.Until.Sub(d.Now)))
-		}
-	}
-	for _, q := range d.Quarantined {
-		switch {
-		case account != "" || token != "" && q.Token != token:
-		case q.Until.After(d.Now):
-			all = append(all, "token "+view.NameOf(d.Accounts, q.Token)+" quarantined for "+view.Short(q.Until.Sub(d.Now)))
-		case token != "":
-			all = append(all, "the next request tries the token")
-		}
+	for _, h := range view.Stopped(d, account, token) {
+		all = append(all, h.What+h.For(d.Now))
 	}
 	for _, a := range d.Accounts {
 		if a.Account != account {

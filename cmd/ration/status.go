@@ -161,7 +161,7 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	for i, line := range wrap(view.Headline(d, s), 78) {
 		fmt.Fprintln(out, strings.Repeat("  ", min(i, 1))+paint(headline(s), line))
 	}
-	for _, h := range view.Holdups(d) {
+	for _, h := range view.Holdups(d, "") {
 		printHoldup(out, paint, d.Budget, h, d.Now)
 	}
 	if s.Accounts > 0 {

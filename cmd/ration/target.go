@@ -161,12 +161,22 @@ func findAccount(d *store.Description, name string) (id string, err error) {
 
 // findToken returns the ID of the quarantined token that somebody means.
 func findToken(d *store.Description, name string) (id string, err error) {
+	found := make(map[string]bool) // a token may be quarantined for several reasons
 	for _, q := range d.Quarantined {
-		if q.Token == name || view.NameOf(d.Accounts, q.Token) == name || len(name) >= leastPrefix && strings.HasPrefix(q.Token, name) {
-			return q.Token, nil
+		switch {
+		case q.Token == name:
+			return name, nil
+		case view.NameOf(d.Accounts, q.Token) == name || len(name) >= leastPrefix && strings.HasPrefix(q.Token, name):
+			id, found[q.Token] = q.Token, true
 		}
 	}
-	return "", fmt.Errorf("no token %q of the budget %q is quarantined", name, d.Budget)
+	switch len(found) {
+	case 1:
+		return id, nil
+	case 0:
+		return "", fmt.Errorf("no token %q of the budget %q is quarantined", name, d.Budget)
+	}
+	return "", fmt.Errorf("%d quarantined tokens of the budget %q are called %q: give more of the ID", len(found), d.Budget, name)
 }
 
 // openInput opens a file, or standard input if the name is "-".

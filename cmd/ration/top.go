@@ -246,11 +246,11 @@ func (m *top) press(key tea.KeyMsg) tea.Cmd {
 		})
 	case "R":
 		m.askAll(func(r row) error {
-			return view.Resume(m.ctx, m.kept, r.budget, "", operator())
+			return view.Resume(m.ctx, m.kept, r.budget.Budget, "", operator())
 		})
 	case "r":
 		m.ask("resume", "", func(r row) error {
-			return view.Resume(m.ctx, m.kept, r.budget, r.account.Account, operator())
+			return view.Resume(m.ctx, m.kept, r.budget.Budget, r.account.Account, operator())
 		})
 	}
 	return nil

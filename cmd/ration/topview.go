@@ -130,7 +130,7 @@ func (m *top) holdups() (lines []string) {
 	for i := range m.all {
 		d := m.all[i]
 		d.Now = d.Now.Add(time.Since(m.read))
-		for _, h := range view.Holdups(&d) {
+		for _, h := range view.Holdups(&d, "") {
 			if h.Token == "" && !h.Until.IsZero() && !h.Until.After(d.Now) {
 				continue
 			}

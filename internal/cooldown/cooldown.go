@@ -116,8 +116,16 @@ const keyLength = 16
 
 // String returns what the key names, for people.
 func (k Key) String() string {
-	kind := max(0, len(k)-keyLength)
-	return strings.Replace("the "+string(k[:kind])+" "+string(k[kind:]), "the part", "the object", 1)
+	return "the " + k.Kind() + " " + string(k[max(0, len(k)-keyLength):])
+}
+
+// Kind returns what the key names: "endpoint", "object", "scope" or "host"; "": it is none of ration's.
+func (k Key) Kind() string {
+	kind := string(k[:max(0, len(k)-keyLength)])
+	if kind == "part" {
+		return "object"
+	}
+	return kind
 }
 
 func newKey(kind, host, name string) Key {

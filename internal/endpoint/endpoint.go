@@ -22,7 +22,8 @@ func Address(text string) string {
 	if err != nil {
 		return text
 	}
-	return u.Scheme + "://" + u.Host + Path(u.Path)
+	escaped := (&url.URL{Path: Path(u.Path)}).EscapedPath()
+	return u.Scheme + "://" + u.Host + strings.ReplaceAll(escaped, "%2A", "*")
 }
 
 // nameOf keeps the first IDs.

@@ -385,23 +385,27 @@ func (h *Holdup) Cure(budget string) (what, command string) {
 	return "", ""
 }
 
-// Holdups returns what holds callers back: what is paused or quarantined, and then what else does.
-func Holdups(d *store.Description) []Holdup {
-	return append(stopped(d), conditions(d, Summarize(d))...)
+// Holdups returns what holds callers back: what is paused or quarantined, and then what else does. With an account it is what concerns that.
+func Holdups(d *store.Description, account string) []Holdup {
+	return append(Stopped(d, account, ""), conditions(d, Summarize(d))...)
 }
 
-// stopped returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.
-func stopped(d *store.Description) (all []Holdup) {
+// Stopped returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first. With an account or a token it
+// is what concerns that.
+func Stopped(d *store.Description, account, token string) (all []Holdup) {
 	s := Summarize(d)
 	type kind struct{ what, cause string }
 	members := make(map[kind][]store.Pause)
 	var order []kind
 	for _, p := range d.Pauses {
+		if token != "" || account != "" && p.Account != "" && p.Account != account {
+			continue
+		}
 		of := kind{what: "whole", cause: common(p.Cause)}
 		switch {
 		case p.Key != "":
 			of.what = "part"
-			if refused(p) == "" {
+			if refusedPart(p) == "" {
 				of.what += " " + p.Key
 			}
 			if p.Account == "" {
@@ -421,6 +425,9 @@ func stopped(d *store.Description) (all []Holdup) {
 	quarantines := make(map[kind][]store.Quarantine)
 	order = nil
 	for _, q := range d.Quarantined {
+		if of := cmp.Or(token, account); of != "" && q.Token != of {
+			continue
+		}
 		of := kind{q.Reason, common(q.Cause)}
 		if quarantines[of] == nil {
 			order = append(order, of)
@@ -527,7 +534,7 @@ func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdu
 	h.Accounts = slices.Sorted(maps.Keys(of))
 	endpoint := Printable(refused(first))
 	if first.Key != "" {
-		h.Part, h.Endpoint = true, cmp.Or(endpoint, first.Key)
+		h.Part, h.Endpoint = true, cmp.Or(Printable(refusedPart(first)), first.Key)
 	}
 	if len(pauses) == 1 {
 		return h

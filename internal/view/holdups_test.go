@@ -36,7 +36,7 @@ func TestHoldupsOfOneCauseAreOne(t *testing.T) {
 	for i := range d.Accounts {
 		d.Accounts[i].PausedUntil = d.Pauses[i].Until
 	}
-	all := view.Holdups(&d)
+	all := view.Holdups(&d, "")
 	require.Len(t, all, 2)
 	require.Equal(t, "3 of 4 accounts paused", all[0].What)
 	require.Equal(t, " for 1m more", all[0].For(now))
@@ -49,8 +49,8 @@ func TestHoldupsOfOneCauseAreOne(t *testing.T) {
 	for i := range d.Accounts[1:] {
 		d.Accounts[1+i].PausedUntil = time.Time{}
 	}
-	require.False(t, view.Holdups(&d)[0].Stalls)
-	require.Equal(t, refusal(1), view.Holdups(&d)[0].Cause, "of one all is said")
+	require.False(t, view.Holdups(&d, "")[0].Stalls)
+	require.Equal(t, refusal(1), view.Holdups(&d, "")[0].Cause, "of one all is said")
 }
 
 // Parts that are paused hold back none of the rest.
@@ -60,7 +60,7 @@ func TestPausesOfParts(t *testing.T) {
 	for i := range 3 {
 		d.Pauses = append(d.Pauses, store.Pause{Account: d.Accounts[i].Account, Key: "endpoint1", Until: now.Add(time.Minute), Cause: refusal(i)})
 	}
-	all := view.Holdups(&d)
+	all := view.Holdups(&d, "")
 	require.Len(t, all, 1)
 	require.Equal(t, "part endpoint1 of 3 of 4 accounts paused", all[0].What)
 	_, command := all[0].Cure("api")
@@ -72,25 +72,33 @@ func TestPausesOfParts(t *testing.T) {
 	require.Equal(t, d.Pauses, view.PartsOf(&d, "", key), "which were refused by that endpoint")
 	require.Equal(t, d.Pauses[1:2], view.PartsOf(&d, d.Accounts[1].Account, key))
 	d.Pauses[1].Key = "endpoint2"
-	require.Equal(t, "a part of 3 of 4 accounts paused", view.Holdups(&d)[0].What)
+	require.Equal(t, "a part of 3 of 4 accounts paused", view.Holdups(&d, "")[0].What)
 	for i := range d.Pauses {
 		d.Pauses[i].Key = key
 	}
-	require.Equal(t, "an endpoint of 3 of 4 accounts paused", view.Holdups(&d)[0].What)
+	require.Equal(t, "an endpoint of 3 of 4 accounts paused", view.Holdups(&d, "")[0].What)
 	d.Pauses[2].Account = d.Pauses[0].Account
 	d.Pauses[2].Key = "object"
-	require.Equal(t, "3 parts of 2 of 4 accounts paused", view.Holdups(&d)[0].What)
+	require.Equal(t, "3 parts of 2 of 4 accounts paused", view.Holdups(&d, "")[0].What)
+
+	// A scope is more than the endpoint by whose refusal it was found.
+	d.Pauses = []store.Pause{{Account: d.Accounts[0].Account, Key: "scope0123456789abcdef", Until: now.Add(time.Minute), Cause: refusal(1)}}
+	all = view.Holdups(&d, "")
+	require.Equal(t, "a scope of user-0 paused", all[0].What)
+	_, command = all[0].Cure("api")
+	require.Equal(t, "ration resume api 000000000000 -endpoint scope0123456789abcdef", command)
+	require.Empty(t, view.PartsOf(&d, "", key))
 
 	// Of what somebody has paused the key alone is known.
 	d.Pauses = []store.Pause{{Key: "endpoint1", Cause: "a test"}, {Key: "endpoint2", Cause: "a test"}, {Account: d.Accounts[0].Account, Key: "endpoint2", Cause: "a test"}}
-	all = view.Holdups(&d)
+	all = view.Holdups(&d, "")
 	require.Len(t, all, 3)
 	for i, want := range []string{"ration resume api 000000000000 -endpoint endpoint2", "ration resume api -endpoint endpoint1", "ration resume api -endpoint endpoint2"} {
-		_, command := all[i].Cure("api")
+		_, command = all[i].Cure("api")
 		require.Equal(t, want, command)
 	}
 	_, err = view.ResumeParts(t.Context(), nil, &d, "", "endpoint3")
-	require.ErrorContains(t, err, "no pause of that endpoint")
+	require.ErrorContains(t, err, "no pause of that endpoint is in force")
 }
 
 // A token is quarantined until it is served, also when no quarantine is in force.
@@ -119,10 +127,10 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	demand("quarantined", "dead_token, tried 5 times", 3*time.Second)
 	d.Quarantined[0].Until = now.Add(-time.Second)
 	demand("quarantined", "dead_token, tried 5 times", 0)
-	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
-	require.Equal(t, ", tried again now", view.Holdups(&d)[1].For(now))
+	require.Contains(t, view.Holdups(&d, "")[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
+	require.Equal(t, ", tried again now", view.Holdups(&d, "")[1].For(now))
 	for budget, word := range map[string]string{"api": "api", "my API": "'my API'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "-h": "'-h'"} {
-		what, command := view.Holdups(&d)[0].Cure(budget)
+		what, command := view.Holdups(&d, "")[0].Cure(budget)
 		require.Equal(t, "to end it: ration resume "+word, what+": "+command)
 	}
 }

@@ -55,7 +55,7 @@ func (n *News) Take(all []store.Description, at time.Time) {
 		d.Quarantined = slices.DeleteFunc(slices.Clone(d.Quarantined), func(q store.Quarantine) bool {
 			return !isNew(fmt.Sprint(d.Budget, " ", q.Token, " ", q.Reason, " ", q.Until.UnixMicro()))
 		})
-		for _, h := range stopped(&d) {
+		for _, h := range Stopped(&d, "", "") {
 			n.Told = append(n.Told, Item{At: at, Budget: d.Budget, Accounts: h.Accounts, What: h.What, Until: h.Until, Cause: h.Cause})
 		}
 	}

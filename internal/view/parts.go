@@ -46,14 +46,21 @@ func refused(p store.Pause) string {
 	return ""
 }
 
-// PartsOf returns the pauses of an endpoint, given by its key, and of parts of which that endpoint was refused, such as its objects; with
-// an account only those of that.
+// refusedPart returns the endpoint that people name a pause of a part by; "": by its key, since a scope or a host is more than an endpoint of it.
+func refusedPart(p store.Pause) string {
+	if kind := cooldown.Key(p.Key).Kind(); kind == "scope" || kind == "host" {
+		return ""
+	}
+	return refused(p)
+}
+
+// PartsOf returns the pauses of an endpoint, given by its key, and of its objects that were refused; with an account only those of that.
 func PartsOf(d *store.Description, account, key string) (parts []store.Pause) {
 	for _, p := range d.Pauses {
 		if p.Key == "" || account != "" && p.Account != account {
 			continue
 		}
-		if of, err := EndpointKey(refused(p)); p.Key == key || err == nil && of == key {
+		if of, err := EndpointKey(refusedPart(p)); p.Key == key || err == nil && of == key {
 			parts = append(parts, p)
 		}
 	}
@@ -62,8 +69,11 @@ func PartsOf(d *store.Description, account, key string) (parts []store.Pause) {
 
 // nameOfPart names a part that is paused.
 func nameOfPart(p store.Pause) string {
-	if of, err := EndpointKey(refused(p)); err == nil && of == p.Key {
-		return "an endpoint"
+	switch kind := cooldown.Key(p.Key).Kind(); kind {
+	case "endpoint", "object":
+		return "an " + kind
+	case "scope", "host":
+		return "a " + kind
 	}
 	return "part " + ShortID(p.Key)
 }

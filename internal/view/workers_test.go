@@ -45,7 +45,7 @@ func TestWhatIsOddAboutAWorkerIsSaid(t *testing.T) {
 	}, odd)
 	require.Equal(t, "4 calls/s, 2 waiting for quota", Doing(d, d.Workers[1]))
 	require.Equal(t, "error", Workers(d)[0].ID, "the worst comes first")
-	holdups := Holdups(d)
+	holdups := Holdups(d, "")
 	require.Len(t, holdups, 1)
 	require.Equal(t, Holdup{What: "callers get nothing in worker error", Cause: "no?[31m"}, holdups[0])
 	require.Equal(t, 1, Summarize(d).Failing)

@@ -90,7 +90,7 @@ func TestWhatIsSettledReachesThoseWhoWait(t *testing.T) {
 					crawl(t, &ration.Budget{Name: "settle", Store: rationtest.WithClock(&ration.RedisStore{Client: server.Client(t)}, time.Now)})
 					commands := float64(server.Commands(t)-before) / calls
 					t.Logf("%.2f commands a call", commands)
-					most := 3.3 // a status each 0.9 s, which tells who waits, is 0.3 of them
+					most := 3.3                          // a status each 0.9 s, which tells who waits, is 0.3 of them
 					if test.workers > 1 || test.differ { // each of them looks for what the others leave
 						most = 10
 					}

@@ -89,6 +89,9 @@ if known == 0 then
 end
 local state, kept = readState(), call('HMGET', base, 'revision', 'began', 'newest', 'card', 'why', 'failing')
 local current = state.version
+if (tonumber(string.match(kept[6] or '', '^%d+')) or now) < now - GONE then
+  kept[6] = ''
+end
 -- A version that the list of changes does not reach back to, or that never was.
 if known < tonumber(kept[2] or 0) or known > current then
   known = 0
