@@ -166,8 +166,10 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 			length = min(length, fleet.ConfirmAfter)
 		}
 		if err := b.waitWithin(a.ctx, length, a.waitsSince(), b.fleet.PartsChanged(known), why, &a.waits); err != nil {
-			if errors.Is(err, store.ErrExhausted) && b.fleet.IsOld(time.Now()) && b.durable.MayAnswer() && b.fleet.Refresh(a.ctx) == nil {
-				continue // nobody who waits has heard whether it was ended
+			if errors.Is(err, store.ErrExhausted) { // nobody who waits has heard whether the pause was ended
+				if b.fleet.Confirm(a.ctx, time.Now()); b.fleet.State() != known {
+					continue
+				}
 			}
 			return unpaused{}, err
 		}

@@ -102,14 +102,6 @@ func (t *toldLoad) compare(b *Budget) (changed, again bool) {
 	return changed, others > 0 || !t.load.IsIdle()
 }
 
-// noteFailing tells of another worker that fails, once of each: its own log may be where nobody looks. Of several that fail at the same time the
-// store tells of the last one.
-func (b *Budget) noteFailing(f *store.FailingWorker) {
-	if b.durable.Now().Sub(f.At) <= newsFor && b.failed.isNews(f.Worker) {
-		b.emit(Event{Kind: WorkerFailing, Cause: "worker " + f.Worker + ": " + f.Error})
-	}
-}
-
 // longestName is how long a part of a path is at most that is a name, and no key.
 const longestName = 40
 

@@ -137,8 +137,8 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if len(status.Permits) > 0 {
 		room.Told(status.Permits, asked)
 	}
-	if f := &status.Failing; f.Worker != "" && f.Worker != r.Worker {
-		b.noteFailing(f)
+	if f := &status.Failing; f.Worker != "" && f.Worker != r.Worker && b.failed.isNews(f.Worker) {
+		b.emit(Event{Kind: WorkerFailing, Cause: "worker " + f.Worker + ": " + f.Error})
 	}
 	if again > 0 {
 		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it

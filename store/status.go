@@ -294,7 +294,7 @@ type Status struct {
 	// Evicts names, if the request's Known is zero, how the store chooses what it forgets when its memory is full: "allkeys-lru", say. Empty:
 	// it forgets nothing, or does not know.
 	Evicts string
-	// Failing is the worker that was last heard to fail. Zero: none was, or the store keeps none.
+	// Failing is the worker that was last heard to fail, within the last minute. Zero: none was, or the store keeps none.
 	Failing FailingWorker
 	// Pauses are those in force, in any order.
 	Pauses []Pause

@@ -73,14 +73,12 @@ func (f *Failing) Last(now time.Time) []store.FailedAnswers {
 
 // Sorted returns counts as a list, the highest first, and at most so many.
 func Sorted(counts map[store.FailedAnswers]int, most int) (all []store.FailedAnswers) {
-	for _, one := range slices.SortedFunc(maps.Keys(counts), func(a, b store.FailedAnswers) int {
+	all = slices.SortedFunc(maps.Keys(counts), func(a, b store.FailedAnswers) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.Account, b.Account), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Class, b.Class))
-	}) {
-		if len(all) == most {
-			break
-		}
-		one.Count = counts[one]
-		all = append(all, one)
+	})
+	all = all[:min(len(all), most)]
+	for i, one := range all {
+		all[i].Count = counts[one]
 	}
 	return all
 }

@@ -405,7 +405,7 @@ func Stopped(d *store.Description, account, token string) (all []Holdup) {
 		switch {
 		case p.Key != "":
 			of.what = "part"
-			if refusedPart(p) == "" {
+			if refused(p) == "" {
 				of.what += " " + p.Key
 			}
 			if p.Account == "" {
@@ -534,7 +534,7 @@ func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdu
 	h.Accounts = slices.Sorted(maps.Keys(of))
 	endpoint := Printable(refused(first))
 	if first.Key != "" {
-		h.Part, h.Endpoint = true, cmp.Or(Printable(refusedPart(first)), first.Key)
+		h.Part, h.Endpoint = true, cmp.Or(endpoint, first.Key)
 	}
 	if len(pauses) == 1 {
 		return h

@@ -38,20 +38,14 @@ var (
 // withoutIDs returns a text with "*" for the IDs of objects in its addresses.
 func withoutIDs(text string) string { return inCause.ReplaceAllStringFunc(text, endpoint.Address) }
 
-// refused returns the endpoint whose refusal is a pause's cause, "GET https://api.test/likes/*"; "": it is none.
+// refused returns the endpoint whose refusal is a pause's cause, "GET https://api.test/likes/*"; "": it is none, or the pause is of a scope or a
+// host, which is more than that endpoint.
 func refused(p store.Pause) string {
-	if found := inRefusal.FindStringSubmatch(p.Cause); found != nil {
-		return withoutIDs(found[1])
-	}
-	return ""
-}
-
-// refusedPart returns the endpoint that people name a pause of a part by; "": by its key, since a scope or a host is more than an endpoint of it.
-func refusedPart(p store.Pause) string {
-	if kind := cooldown.Key(p.Key).Kind(); kind == "scope" || kind == "host" {
+	found := inRefusal.FindStringSubmatch(p.Cause)
+	if kind := cooldown.Key(p.Key).Kind(); found == nil || kind == "scope" || kind == "host" {
 		return ""
 	}
-	return refused(p)
+	return withoutIDs(found[1])
 }
 
 // PartsOf returns the pauses of an endpoint, given by its key, and of its objects that were refused; with an account only those of that.
@@ -60,7 +54,7 @@ func PartsOf(d *store.Description, account, key string) (parts []store.Pause) {
 		if p.Key == "" || account != "" && p.Account != account {
 			continue
 		}
-		if of, err := EndpointKey(refusedPart(p)); p.Key == key || err == nil && of == key {
+		if of, err := EndpointKey(refused(p)); p.Key == key || err == nil && of == key {
 			parts = append(parts, p)
 		}
 	}

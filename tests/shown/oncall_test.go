@@ -161,22 +161,21 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s: %.3f is shown, and it was %.3f to %.3f", name, shown, sp.least, sp.most))
 		}
 	}
-	check := func(name string, unit, factor float64, from time.Time, figure func(time.Time) float64) {
-		sp := over(from, s.after, figure)
-		compare(name, unit, span{sp.least / factor, sp.most * factor})
+	told, changed := s.before.Add(-toldWithin), s.before.Add(-changedWithin)
+	check := func(name string, unit float64, from time.Time, figure func(time.Time) float64) {
+		compare(name, unit, over(from, s.after, figure))
 	}
 	// A call that was refused waits once more, of which the log knows only the sum.
-	lastMinutes := s.before.Add(-time.Minute - toldWithin)
+	lastMinutes := told.Add(-time.Minute)
 	isRefused := func(c call) bool { return ofFleet(c) && c.status == http.StatusTooManyRequests }
 	manyWaitTwice := 100*tr.count(lastMinutes, s.after, isRefused) > tr.count(lastMinutes, s.after, ofFleet)
 	checkWait := func(name string, factor float64, figure func(time.Time) float64) {
-		sp := over(s.before.Add(-toldWithin), s.after, figure)
+		sp := over(told, s.after, figure)
 		if manyWaitTwice {
 			sp.least = 0
 		}
 		compare(name, 0.1, span{sp.least / factor, sp.most * factor})
 	}
-	told, changed := s.before.Add(-toldWithin), s.before.Add(-changedWithin)
 	// A process that has ended takes with it what it was answered, and each tells another minute.
 	lastMinute := func(is func(call) bool) span {
 		return span{
@@ -195,7 +194,7 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%v: %.0f are shown, and it was %.0f to %.0f", of, shown, sp.least, sp.most))
 		}
 	}
-	check("calls/s", 1, 1, told, tr.rate)
+	check("calls/s", 1, told, tr.rate)
 	answers("refused/min", http.StatusTooManyRequests)
 	answers("401/min", http.StatusUnauthorized)
 	served := func(is func(call) bool) span {
@@ -207,7 +206,7 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 	waiting := union(over(changed, s.after, func(at time.Time) float64 { return tr.waiting(at, 0) }),
 		over(changed, s.after, func(at time.Time) float64 { return tr.waiting(at, way) }))
 	compare("waiting", 1, waiting)
-	check("longest wait", 4, 1, changed, tr.longest) // its caller may have had its slot for two seconds
+	check("longest wait", 4, changed, tr.longest) // its caller may have had its slot for two seconds
 	checkWait("mean wait", 1.04, func(at time.Time) float64 {
 		sum, all := 0.0, tr.waits(at)
 		for _, one := range all {
@@ -222,7 +221,7 @@ func (tr *truth) judge(s *screen) (wrong []string) {
 		}
 		return all[len(all)*99/100]
 	})
-	check("answers took", 0.006, 1, s.before, func(time.Time) float64 { return apiLatency.Seconds() })
+	check("answers took", 0.006, s.before, func(time.Time) float64 { return apiLatency.Seconds() })
 	rates := over(told, s.after, tr.rate)
 	stuck := over(changed, s.after, tr.stuck)
 	elsewhere := max(stuck.most, s.says["waiting for else"]) // for a paused account, say, of which the log knows nothing
