@@ -70,7 +70,7 @@ func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time
 	for path, times := range p.served {
 		require.Equal(t, 1, times, path)
 	}
-	if refusedInStalls(t, p.refused, stalls, c.window) {
+	if refusedInStalls(t, p.refused, stalls, c.window, c.window/100) {
 		return 0, 0, false
 	}
 	for i, at := range p.calls["ann"][1:] {

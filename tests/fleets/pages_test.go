@@ -81,11 +81,11 @@ func served(t *testing.T, fleet []*fleetProcess, judge func() []stall.Stall) (st
 
 // refusedInStalls demands that no call was refused but behind a stall of the machine that was longer than the margin, and reports
 // whether any was.
-func refusedInStalls(t *testing.T, refused []time.Time, stalls []stall.Stall, window time.Duration) bool {
+func refusedInStalls(t *testing.T, refused []time.Time, stalls []stall.Stall, window, margin time.Duration) bool {
 	t.Helper()
 	for _, at := range refused {
 		// The calls that a refused one came too close to arrived a window before it.
-		require.True(t, stall.Within(stalls, window/100, at.Add(-window-window/2), at), "%d calls were refused, and no process had stalled before that of %v", len(refused), at)
+		require.True(t, stall.Within(stalls, margin, at.Add(-window-window/2), at), "%d calls were refused, and no process had stalled before that of %v", len(refused), at)
 	}
 	return len(refused) > 0
 }
@@ -273,7 +273,7 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 				for _, healthy := range tokens[:2] {
 					require.NotContains(t, quarantined, ration.TokenFrom(healthy, noSource).ID())
 				}
-				if refusedInStalls(t, p.refused, stalls, window) {
+				if refusedInStalls(t, p.refused, stalls, window, window/100) {
 					return false
 				}
 				used := p.used(revokedAt)

@@ -101,7 +101,7 @@ func TestAFleetKeepsCallsAndTokens(t *testing.T) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				require.Len(t, p.served, row.pages)
-				if refusedInStalls(t, p.refused, stalls, window) {
+				if refusedInStalls(t, p.refused, stalls, window, window/100) {
 					return false
 				}
 				calls, tokens := p.used()
