@@ -186,12 +186,11 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 			Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Rate: view.PerSecond(w.Load.SlotsPerSecond), Waiting: view.Waiting(w.Load.Waiting),
 			InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting), Given: view.LimitsGiven(w.Load.Process), Odd: w.Odd,
 		}
-		if view.IsSilent(d, w.Worker) {
+		if w.Silent {
 			row = workerRow{Name: row.Name, Heard: row.Heard, Silent: true, Given: row.Given, Odd: row.Odd}
 		}
 		b.Workers = append(b.Workers, row)
 	}
-	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return cmp.Or(len(b.Odd)-len(a.Odd), b.Waiting-a.Waiting) })
 	b.Reasons, p.Budget = reasonsOf(sum.Waiting), b
 	if sum.Accounts > 0 {
 		line, most := s.sparkline(d.Budget)

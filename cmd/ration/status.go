@@ -209,7 +209,7 @@ func printWorkers(out io.Writer, d *store.Description, every bool) {
 	for _, w := range shown {
 		text := fmt.Sprintf("worker %s, heard of %s ago", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)))
 		switch doing := view.Doing(d, w.Worker); {
-		case view.IsSilent(d, w.Worker) || w.Load.IsIdle():
+		case w.Silent || w.Load.IsIdle():
 			text += ": " + doing
 		case doing != "":
 			text += ", " + doing

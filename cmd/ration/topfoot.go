@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,24 +35,17 @@ func (m *top) queues() (lines []string) {
 	type queue struct {
 		budget *store.Description
 		worker view.ListedWorker
-		length int
 	}
 	var all []queue
 	for i := range m.all {
 		d := &m.all[i]
 		for _, w := range view.Workers(d) {
-			if view.IsSilent(d, w.Worker) {
-				continue
-			}
-			length := view.Waiting(w.Load.Waiting)
-			if length > 0 || w.Load.InFlight > 0 || w.Odd != nil {
-				all = append(all, queue{d, w, length})
+			if !w.Silent && (view.Waiting(w.Load.Waiting) > 0 || w.Load.InFlight > 0 || w.Odd != nil) {
+				all = append(all, queue{d, w})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b queue) int {
-		return cmp.Or(min(1, len(b.worker.Odd))-min(1, len(a.worker.Odd)), b.length-a.length)
-	})
+	slices.SortStableFunc(all, func(a, b queue) int { return a.worker.Compare(b.worker) })
 	for _, q := range all {
 		does := append(slices.Clone(q.worker.Odd), view.Doing(q.budget, q.worker.Worker))
 		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), strings.Join(does, "; ")), m.width))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,15 +16,33 @@ const clockApart = time.Second
 // A ListedWorker is a worker, and what is unusual about it.
 type ListedWorker struct {
 	store.Worker
-	Odd []string // in words; nil: nothing is
+	Odd    []string // in words; nil: nothing is
+	Silent bool     // as [IsSilent] has it
 }
 
-// Workers returns the workers of a budget, what people should look at first: those that are odd, those that are silent, and then the one
-// heard of last.
+// Compare orders workers, what people should look at first: those whose callers get nothing, those that are odd, those that are silent, and
+// then the one with the most callers that wait.
+func (w ListedWorker) Compare(other ListedWorker) int {
+	return cmp.Or(w.rank()-other.rank(), Waiting(other.Load.Waiting)-Waiting(w.Load.Waiting))
+}
+
+func (w ListedWorker) rank() int {
+	switch {
+	case w.Load.Process.Error != "":
+		return 0
+	case w.Odd != nil:
+		return 1
+	case w.Silent:
+		return 2
+	}
+	return 3
+}
+
+// Workers returns the workers of a budget as [ListedWorker.Compare] orders them; of equal ones that which was heard of last is first.
 func Workers(d *store.Description) (all []ListedWorker) {
 	limits, revision, version := usual(d, LimitsGiven), usual(d, revisionOf), usual(d, versionOf)
 	for _, w := range slices.Backward(d.Workers) {
-		one := ListedWorker{Worker: w}
+		one := ListedWorker{Worker: w, Silent: IsSilent(d, w)}
 		p := w.Load.Process
 		if p.Error != "" {
 			one.Odd = append(one.Odd, "its callers get nothing: see above") // among the Holdups
@@ -41,18 +60,7 @@ func Workers(d *store.Description) (all []ListedWorker) {
 		}
 		all = append(all, one)
 	}
-	rank := func(w ListedWorker) int {
-		switch {
-		case w.Load.Process.Error != "":
-			return 0
-		case w.Odd != nil:
-			return 1
-		case IsSilent(d, w.Worker):
-			return 2
-		}
-		return 3
-	}
-	slices.SortStableFunc(all, func(a, b ListedWorker) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(all, ListedWorker.Compare)
 	return all
 }
 

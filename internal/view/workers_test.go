@@ -50,3 +50,24 @@ func TestWhatIsOddAboutAWorkerIsSaid(t *testing.T) {
 	require.Equal(t, Holdup{What: "callers get nothing in worker error", Cause: "no?[31m"}, holdups[0])
 	require.Equal(t, 1, Summarize(d).Failing)
 }
+
+func TestWhatPeopleShouldLookAtFirstIsFirst(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	of := func(id string, ago time.Duration, waiting int, p store.Process) store.Worker {
+		return store.Worker{ID: id, Seen: now.Add(-ago), Load: store.Load{InFlight: 1, Waiting: map[string]int{"quota": waiting}, Process: p}}
+	}
+	usual := store.Process{Version: "v0.1.0", Revision: 2}
+	d := &store.Description{Now: now, Workers: []store.Worker{ // that heard of last is last
+		of("silent", time.Hour, 90, usual),
+		of("long", 3*time.Second, 40, usual),
+		of("odd", 2*time.Second, 1, store.Process{Version: "v0.1.0", Revision: 3}),
+		of("fails", 2*time.Second, 0, store.Process{Version: "v0.1.0", Revision: 2, Error: "no", ErrorAt: now}),
+		of("earlier", 2*time.Second, 7, usual),
+		of("last", time.Second, 7, usual),
+	}}
+	var order []string
+	for _, w := range Workers(d) {
+		order = append(order, w.ID)
+	}
+	require.Equal(t, []string{"fails", "odd", "silent", "long", "last", "earlier"}, order)
+}
