@@ -289,8 +289,11 @@ const (
 )
 
 // DefaultMargin returns the Margin that a ration.Budget gives a limit if nobody has set one: see
-// ration.Budget.Margin. The limit must be valid.
+// ration.Budget.Margin. The limit must be valid. One of calls in flight has none.
 func (l Limit) DefaultMargin() time.Duration {
+	if l.InFlight > 0 {
+		return 0
+	}
 	margin := max(l.Window/marginShare, minMargin)
 	if l.Algorithm == GCRA { // by what a bucket does, however its rate is written
 		spacing := l.Window / time.Duration(l.Max)

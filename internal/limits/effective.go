@@ -250,9 +250,6 @@ func (k *Keeper) accountUnder(id string, e effective, metered []limit.Limit) (Ac
 	}
 	beside := func(all []limit.Limit) {
 		for _, l := range all {
-			if l.InFlight > 0 {
-				continue
-			}
 			if l.Margin == 0 {
 				l.Margin = k.margin(l)
 			}
@@ -309,7 +306,7 @@ func (k *Keeper) withoutMargins(limits []limit.Limit) []limit.Limit {
 // margin returns the budget's margin for a limit.
 func (k *Keeper) margin(l limit.Limit) time.Duration {
 	switch {
-	case k.Margin < 0:
+	case k.Margin < 0 || l.InFlight > 0:
 		return 0
 	case k.Margin > 0:
 		return k.Margin.Truncate(time.Microsecond)

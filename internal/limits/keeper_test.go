@@ -415,6 +415,19 @@ func TestALostCardIsGivenBack(t *testing.T) {
 	})
 }
 
+// So does one that has lost the budget's card, of which a limit of calls in flight has no margin.
+func TestTheBudgetsLostCardIsGivenBack(t *testing.T) {
+	all := []limit.Limit{{Max: 1000, Window: time.Hour}, {InFlight: 3}}
+	w := newWorker(new(memstore.Store), 0, all...)
+	require.NoError(t, w.Set(t.Context(), []limit.Limit{{Max: 700, Window: time.Hour}}))
+	w.of, w.state, w.lost = new(memstore.Store), fleet.State{}, true
+	require.NoError(t, w.Refresh(t.Context()))
+	other := newWorker(w.of, 0, all...)
+	require.NoError(t, other.Refresh(t.Context()))
+	require.Equal(t, 700, other.book(t, other.account(t, "a")).WithoutMargin[0].Max)
+	require.NoError(t, w.Set(t.Context(), []limit.Limit{{Max: 600, Window: time.Hour}, {InFlight: 2}}))
+}
+
 // Of accounts that nobody has learned anything about nothing is kept.
 func TestABookingAloneIsNotKept(t *testing.T) {
 	w := newWorker(new(memstore.Store), 0, limit.Limit{Max: 1000, Window: time.Hour})
