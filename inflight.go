@@ -50,7 +50,7 @@ func (w *waiter) takePermit() bool {
 	room := &w.budget.lines.permits
 	var unknown bool
 	if w.held, unknown = room.Swap(w.held, set); w.held == nil && unknown {
-		w.held = room.TakeFirst(context.Background(), set)
+		w.held = room.TakeNow(context.Background(), set)
 	}
 	return w.held != nil
 }

@@ -358,3 +358,59 @@ func TestAffinityWaitsForNoPermit(t *testing.T) {
 		require.Less(t, time.Since(began), 5*time.Second)
 	})
 }
+
+// tryAll has callers who do not wait take permits until one gets none.
+func tryAll(t *testing.T, b *ration.Budget, token ration.Token) (all []ration.Grant) {
+	for {
+		g, err := b.Try(t.Context(), token, 1)
+		if err != nil {
+			require.ErrorIs(t, err, ration.ErrExhausted)
+			return all
+		}
+		all = append(all, g)
+	}
+}
+
+// Callers who do not wait have all calls in flight that may be, and those that another process has no more.
+func TestWhoDoesNotWaitTakesWhatIsFree(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(1000), {InFlight: 5}}
+		other, token := rationtest.Peer(b), ration.NewToken("a")
+		all := tryAll(t, b, token)
+		require.Len(t, all, 5)
+		require.Empty(t, tryAll(t, other, token))
+		for _, g := range all[:3] {
+			g.Done()
+		}
+		var others []ration.Grant
+		for range 3 {
+			others = append(others, tryAll(t, other, token)...)
+			time.Sleep(200 * time.Millisecond)
+		}
+		require.Len(t, others, 3)
+	})
+}
+
+// SetLimits changes how many calls may be in flight, and leaves that as it is where it names only how many a window has.
+func TestSetLimitsChangesHowManyCallsAreInFlight(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Margin = 0 // which limits of calls in flight have none of
+		b.Limits = []ration.Limit{ration.PerHour(1000), {InFlight: 2}}
+		token := ration.NewToken("a")
+		for _, step := range []struct {
+			set  []ration.Limit
+			free int
+		}{
+			{[]ration.Limit{ration.PerHour(900)}, 2},
+			{[]ration.Limit{ration.PerHour(900), {InFlight: 5}}, 5},
+			{[]ration.Limit{ration.PerHour(900), {InFlight: 1}}, 1},
+		} {
+			require.NoError(t, b.SetLimits(step.set...))
+			all := tryAll(t, b, token)
+			require.Len(t, all, step.free, "%v", step.set)
+			for _, g := range all {
+				g.Done()
+			}
+		}
+	})
+}

@@ -167,7 +167,7 @@ func (w *waiter) bookPermitted(ctx context.Context) error {
 func (w *waiter) awaitPermit(ctx context.Context) error {
 	b, room := w.budget, &w.budget.lines.permits
 	w.held = nil
-	for asked := false; ; {
+	for {
 		sets := w.permitSets()
 		unknown := false
 		for _, set := range sets {
@@ -184,17 +184,12 @@ func (w *waiter) awaitPermit(ctx context.Context) error {
 		if unknown && len(sets) > 1 {
 			return nil
 		}
+		why := rationtrace.Wait{Budget: b.Name, Account: sets[0].Account, Reason: rationtrace.Concurrency, Limit: limit.Limit{InFlight: sets[0].Limits[0].Max}.String()}
 		allowed, byDeadline := w.longestWait(ctx)
-		if unknown && !asked && allowed == 0 {
-			asked = true
-			if w.held = room.TakeFirst(ctx, sets[0]); w.held != nil {
+		if allowed == 0 {
+			if w.held = room.TakeNow(ctx, sets[0]); w.held != nil {
 				return nil
 			}
-			continue
-		}
-
-		why := rationtrace.Wait{Budget: b.Name, Account: sets[0].Account, Reason: rationtrace.Concurrency, Limit: limit.Limit{InFlight: sets[0].Limits[0].Max}.String()}
-		if allowed == 0 {
 			return &store.ExhaustedError{Budget: b.Name, Account: why.Account, Allowed: allowed, Deadline: byDeadline, Wait: why}
 		}
 		if err := w.queueForPermit(ctx, sets, why, allowed, byDeadline); err != nil {

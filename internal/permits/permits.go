@@ -197,14 +197,21 @@ func (r *Room) Take(set Set) (held *Held, unknown bool) {
 	return held, unknown
 }
 
-// TakeFirst is Take of a set of which the store was not asked yet, or long ago: it asks once.
-func (r *Room) TakeFirst(ctx context.Context, set Set) *Held {
+// TakeNow is for a call that may not wait, for which Take has found nothing: it asks the store first, unless that has just said that there is
+// nothing, or the process has all that there is.
+func (r *Room) TakeNow(ctx context.Context, set Set) *Held {
 	r.mu.Lock()
 	r.await(set)
-	r.mu.Unlock()
-	err := r.Owner.Ask(ctx)
-	workers := max(1, r.Owner.Workers())
-	r.mu.Lock()
+	asks, asked := r.lacks(set.Limits) && (!r.isShort(set.Limits) || time.Since(r.askedAt) >= restAfter), r.asked
+	var err error
+	workers := 1
+	for turn := 0; asks && turn < 2 && err == nil && r.asked == asked; turn++ { // again if an older question was under way
+		r.mu.Unlock()
+		err = r.Owner.Ask(ctx)
+		workers = max(1, r.Owner.Workers())
+		r.mu.Lock()
+		r.askedAt = time.Now()
+	}
 	for _, l := range set.Limits {
 		one := r.lease(l)
 		if one.waiting--; err != nil {
@@ -306,6 +313,11 @@ func (r *Room) lacks(limits []Limit) bool {
 		one := r.lease(l)
 		return !now.Before(one.until) || one.share < min(one.wants(), one.most)
 	})
+}
+
+// isShort reports whether some workers want more of some limit than there is. It needs mu.
+func (r *Room) isShort(limits []Limit) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool { return r.lease(l).short })
 }
 
 // Taken returns a channel that has what the caller was given; nil: it is to look again at what it wants. It waits no longer then.

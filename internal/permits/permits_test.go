@@ -91,6 +91,11 @@ func TestNeverMoreAreInFlight(t *testing.T) {
 							from := r.IntN(len(sets))
 							of := sets[from : from+1+r.IntN(len(sets)-from)]
 							held, _ := w.room.Take(of[0])
+							if held == nil && r.IntN(5) == 0 { // it may not wait
+								if held = w.room.TakeNow(t.Context(), of[0]); held == nil {
+									continue
+								}
+							}
 							if held == nil {
 								c := w.room.Join(fmt.Sprint(from, len(of)), turns.Add(1), of)
 								if r.IntN(10) == 0 { // it may give up

@@ -47,6 +47,8 @@ type history struct {
 	leaves    bool          // some callers leave without a deadline
 	direct    bool          // some callers ask for one token, and some do not wait
 	maxWait   time.Duration // of all processes; 0: none
+	inFlight  int           // how many calls of an account may be on their way at once; 0: any number
+	held      time.Duration // for how long a call is on its way, at most
 }
 
 // with returns a context of a call to a route, 0 being none, that has so many units, if they are counted.
@@ -122,14 +124,23 @@ func draw(seed uint64) history {
 	if h.losses+h.lost+h.late == 0 && !h.spare {
 		h.maxWait = h.limit.Window * time.Duration(pick(0, 0, 1, 4)) / 2
 	}
+	if r.IntN(6) == 0 && !h.spare { // where there are units to spare, all is counted
+		for of, burst := range map[*ration.Limit]int{&h.limit: h.costs, &h.metered: h.units, &h.perRoute: h.costs} {
+			of.Algorithm, of.Burst, of.Resolution = ration.GCRA, burst, 0
+		}
+	}
+	if h.inFlight = pick(0, 0, 1, 3, 8); h.inFlight > 0 {
+		h.held = time.Duration(pick(1, 5, 20)) * time.Millisecond
+	}
 	return h
 }
 
 func (h history) String() string {
 	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
-		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v, settles=%v leaves=%v direct=%v max wait %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v, settles=%v leaves=%v direct=%v max wait %v, "+
+		"%d in flight for %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
 		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered, h.routes, h.perRoute,
-		h.settles, h.leaves, h.direct, h.maxWait)
+		h.settles, h.leaves, h.direct, h.maxWait, h.inFlight, h.held)
 }
 
 // connections is more than a process needs: go-redis has callers wait for one by timers that
@@ -168,6 +179,9 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 		if h.routes > 0 {
 			p.budget.Limits = append(p.budget.Limits, h.perRoute)
 		}
+		if h.inFlight > 0 {
+			p.budget.Limits = append(p.budget.Limits, ration.Limit{InFlight: h.inFlight})
+		}
 		if h.store != "memory" {
 			var client redis.UniversalClient
 			if h.store == "redis" {
@@ -197,7 +211,7 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 
 // run carries the history out, and returns what was granted.
 func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, name string) *ledger {
-	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int),
+	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int), onTheWay: make(map[string]int),
 		most: h.limit.Max, mostUnits: h.metered.Max, mostOfRoute: h.perRoute.Max}
 	ctx, stop := context.WithCancel(t.Context())
 	for i := range all {
@@ -275,6 +289,9 @@ func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
 		}
 		if c.used = units; h.settles {
 			c.used = r.IntN(1 + units)
+		}
+		if h.held > 0 {
+			c.held = time.Duration(r.Int64N(int64(h.held)))
 		}
 		l.take(one, t, p, c, h.cancels && r.IntN(8) == 0)
 	}

@@ -23,7 +23,8 @@ type call struct {
 	units int // that it booked
 	used  int // that it has had
 	route int
-	way   int // how it is asked for: of the pool; of one token, and waits; or does not
+	way   int           // how it is asked for: of the pool; of one token, and waits; or does not
+	held  time.Duration // for how long it is on its way
 }
 
 // A ledger is what the callers of a history were granted.
@@ -32,6 +33,7 @@ type ledger struct {
 	mu                     sync.Mutex        // protects all below
 	granted                map[string][]call // by account
 	booked                 map[string]int    // units by account, those included that were cancelled
+	onTheWay               map[string]int    // calls by account
 	cancelled              int               // units
 	inDoubt                int               // units whose cancellation the store did not confirm
 	most                   int               // the highest Max so far, and those of other units and of routes
@@ -134,6 +136,17 @@ func (l *ledger) cancelOne() {
 	l.cancelled++
 }
 
+// send notes that so many calls more are on their way, and demands that no more are than may be. A log that is lost is not known to those
+// who go on with its permits.
+func (l *ledger) send(t *testing.T, account string, calls int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onTheWay[account] += calls
+	if n := l.onTheWay[account]; l.inFlight > 0 && l.losses == 0 && !t.Failed() {
+		assert.LessOrEqual(t, n, l.inFlight, "calls of %s in flight", account[:8])
+	}
+}
+
 // take takes a grant for a call, and uses or cancels it.
 func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, cancel bool) {
 	grant, err := l.ask(ctx, t, p, c)
@@ -145,7 +158,14 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, canc
 		return
 	}
 	account := grant.Token.AccountID()
-	if cancel {
+	l.send(t, account, 1)
+	if !cancel {
+		time.Sleep(c.held)
+	}
+	l.send(t, account, -1)
+	if !cancel {
+		grant.Done()
+	} else {
 		err = grant.Cancel(context.WithoutCancel(ctx))
 		assert.True(t, err == nil || l.late > 0 && errors.Is(err, ration.ErrStoreUnavailable), "%v", err)
 	}
@@ -223,6 +243,9 @@ func (l *ledger) judgeLogged(t *testing.T, account string, used int, now time.Ti
 	if l.losses > 0 {
 		extra = l.cancelled + l.lost*l.costs                  // what is sent again after a loss is booked again
 		extra += (l.changes + l.pauses) * l.callers * l.costs // callers that waited cancelled too, and booked again
+		if l.inFlight > 0 {
+			extra += l.losses * l.callers * l.costs // likewise those for whose slot no permit was free
+		}
 	}
 	assert.GreaterOrEqual(t, used, granted, "units in the log of %s: a call that was granted is not in it", account[:8])
 	assert.LessOrEqual(t, used, granted+extra, "units in the log of %s: some were never granted", account[:8])
@@ -253,6 +276,8 @@ func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, mo
 	switch limit.Algorithm {
 	case ration.SlidingWindow:
 		return // an estimate, which promises no exact window
+	case ration.GCRA:
+		most += limit.Burst // which leave at once after a rest
 	case ration.FixedWindow:
 		same = func(a, b call) bool { return a.left.Truncate(limit.Window).Equal(b.left.Truncate(limit.Window)) }
 	}
@@ -273,7 +298,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, mo
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 || l.leaves || l.direct || l.maxWait > 0 {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 || l.leaves || l.direct || l.maxWait > 0 || l.inFlight > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0

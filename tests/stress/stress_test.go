@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
@@ -29,6 +30,7 @@ func TestStress(t *testing.T) {
 			t.Log(h)
 			name := redistest.Name(t)
 			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(rationtest.Leave) // until the last reply is read, and go-redis has asked for the Cluster's state
 				all, admin := h.begin(t, at, name)
 				l := h.run(t, all, admin, name)
 				l.judge(t, all[0])
@@ -36,7 +38,6 @@ func TestStress(t *testing.T) {
 					fields, err := admin.HLen(t.Context(), "ration:v2:{"+name+"}").Result()
 					require.NoError(t, err)
 					l.judgeKeys(t, keysOf(t, t.Context(), admin, name, ":*"), int(fields))
-					time.Sleep(3 * time.Second) // until the last reply is read, and go-redis has asked for the Cluster's state
 				}
 			})
 		})
