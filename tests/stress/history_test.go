@@ -49,19 +49,28 @@ type history struct {
 	maxWait   time.Duration // of all processes; 0: none
 	inFlight  int           // how many calls of an account may be on their way at once; 0: any number
 	held      time.Duration // for how long a call is on its way, at most
+	scoped    ration.Limit  // of half of the calls; zero: none
+	shared    ration.Limit  // of all accounts together; zero: none
+	reserve   float64       // of half of the callers
 }
 
-// with returns a context of a call to a route, 0 being none, that has so many units, if they are counted.
-func (h history) with(ctx context.Context, units, route int) context.Context {
+// with returns a context of a call.
+func (h history) with(ctx context.Context, c call) context.Context {
 	if h.units > 0 {
-		ctx = ration.WithUnits(ctx, map[string]int{"tokens": units})
+		ctx = ration.WithUnits(ctx, map[string]int{"tokens": c.units})
 	}
 	switch {
 	case h.routes == 0:
-	case route == 0:
+	case c.route == 0:
 		ctx = ration.WithKey(ctx, "route", "")
 	default:
-		ctx = ration.WithKey(ctx, "route", fmt.Sprint("/", route))
+		ctx = ration.WithKey(ctx, "route", fmt.Sprint("/", c.route))
+	}
+	if c.scoped {
+		ctx = ration.WithScopes(ctx, h.scoped.Scope)
+	}
+	if c.reserve > 0 {
+		ctx = ration.WithReserve(ctx, c.reserve)
 	}
 	return ctx
 }
@@ -132,15 +141,27 @@ func draw(seed uint64) history {
 	if h.inFlight = pick(0, 0, 1, 3, 8); h.inFlight > 0 {
 		h.held = time.Duration(pick(1, 5, 20)) * time.Millisecond
 	}
+	if r.IntN(3) == 0 {
+		h.scoped = h.limit
+		if h.scoped.Scope = "write"; !h.spare {
+			h.scoped.Max = max(h.costs, h.limit.Max/pick(2, 4))
+		}
+	}
+	if r.IntN(3) == 0 {
+		if h.shared = h.limit; !h.spare {
+			h.shared.Max = max(h.costs, h.limit.Max*h.tokens*pick(1, 2)/2)
+		}
+	}
+	h.reserve = []float64{0, 0, 0.3}[r.IntN(3)]
 	return h
 }
 
 func (h history) String() string {
 	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
 		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v, settles=%v leaves=%v direct=%v max wait %v, "+
-		"%d in flight for %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		"%d in flight for %v, scoped %v, shared %v, reserve %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
 		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered, h.routes, h.perRoute,
-		h.settles, h.leaves, h.direct, h.maxWait, h.inFlight, h.held)
+		h.settles, h.leaves, h.direct, h.maxWait, h.inFlight, h.held, h.scoped, h.shared, h.reserve)
 }
 
 // connections is more than a process needs: go-redis has callers wait for one by timers that
@@ -173,6 +194,12 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 	for range h.processes {
 		p := process{Network: new(rationtest.Network), settle: func(context.Context) error { return nil }}
 		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory, MaxWait: h.maxWait}
+		if h.scoped.Max > 0 {
+			p.budget.Limits = append(p.budget.Limits, h.scoped)
+		}
+		if h.shared.Max > 0 {
+			p.budget.Shared = []ration.SharedAccount{ration.NewSharedAccount("app", h.shared)}
+		}
 		if h.units > 0 {
 			p.budget.Limits = append(p.budget.Limits, h.metered)
 		}
@@ -221,7 +248,8 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 	var callers, faults sync.WaitGroup
 	for i := range h.callers {
 		r := rand.New(rand.NewPCG(h.seed, uint64(i)))
-		callers.Go(func() { h.call(t, all[i%len(all)], r, l) })
+		reserve := h.reserve * float64(i%2)
+		callers.Go(func() { h.call(t, all[i%len(all)], reserve, r, l) })
 	}
 	faults.Go(func() { h.disturb(t, ctx, all, admin, name, l) })
 	callers.Wait()
@@ -235,7 +263,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 	l.end()
 	if l.evicted {
 		// What is lost of an account is noticed when it is booked beyond what front.lua answers.
-		noticing := h.with(ration.WithReserve(t.Context(), 0.001), 1, 0)
+		noticing := h.with(t.Context(), call{units: 1, reserve: 0.001})
 		for _, token := range all[0].Tokens() {
 			grant, err := all[0].budget.Wait(noticing, token, 1)
 			require.NoError(t, err)
@@ -253,7 +281,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 }
 
 // call is one caller.
-func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
+func (h history) call(t *testing.T, p process, reserve float64, r *rand.Rand, l *ledger) {
 	ctx := p.life
 	for range h.calls {
 		if ctx.Err() != nil {
@@ -283,12 +311,15 @@ func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
 		if h.routes > 0 {
 			route = r.IntN(1 + h.routes)
 		}
-		c := call{cost: 1 + r.IntN(h.costs), units: units, route: route}
+		c := call{cost: 1 + r.IntN(h.costs), units: units, route: route, reserve: reserve}
 		if h.direct {
 			c.way = r.IntN(3)
 		}
 		if c.used = units; h.settles {
 			c.used = r.IntN(1 + units)
+		}
+		if h.scoped.Max > 0 {
+			c.scoped = r.IntN(2) == 0
 		}
 		if h.held > 0 {
 			c.held = time.Duration(r.Int64N(int64(h.held)))
@@ -317,7 +348,7 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 		h.lose(t, admin, name, all)
 		for _, p := range processes {
 			// As the message of a store.Watcher, which needs real time.
-			if grant, err := p.budget.Try(h.with(ctx, 1, 0), p.Tokens()[0], 1); err == nil {
+			if grant, err := p.budget.Try(h.with(ctx, call{units: 1}), p.Tokens()[0], 1); err == nil {
 				assert.NoError(t, grant.Cancel(context.WithoutCancel(ctx)))
 				l.cancelOne()
 			}
@@ -327,6 +358,9 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 		changed := h.limit
 		changed.Max = max(h.costs, changed.Max*(1+r.IntN(4))/2)
 		limits := []ration.Limit{changed}
+		if h.scoped.Max > 0 {
+			limits = append(limits, h.scoped)
+		}
 		units, route := h.metered, h.perRoute
 		if h.units > 0 && r.IntN(2) == 0 {
 			units.Max = max(h.units, units.Max*(1+r.IntN(4))/2)

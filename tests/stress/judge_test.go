@@ -3,6 +3,7 @@ package stress_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ type call struct {
 	route int
 	way   int           // how it is asked for: of the pool; of one token, and waits; or does not
 	held  time.Duration // for how long it is on its way
+
+	scoped  bool // it has a scope
+	reserve float64
 }
 
 // A ledger is what the callers of a history were granted.
@@ -104,7 +108,7 @@ func (l *ledger) ask(ctx context.Context, t *testing.T, p process, c call) (gran
 	begun := time.Now()
 	tokens := p.Tokens()
 	token := tokens[int(begun.UnixNano()/1000)%len(tokens)]
-	ctx = l.with(ctx, c.units, c.route)
+	ctx = l.with(ctx, c)
 	switch c.way {
 	case 1:
 		grant, err = p.budget.Wait(ctx, token, c.cost)
@@ -200,9 +204,19 @@ func (l *ledger) judge(t *testing.T, p process) {
 			break // the others most often say the same
 		}
 		l.judgeLimit(t, usage.Account, l.limit, l.most, func(c call) int { return c.cost })
+		metered := usage.Limits[1:]
+		if l.scoped.Max > 0 {
+			metered = metered[1:]
+			l.judgeLimit(t, usage.Account, l.scoped, l.scoped.Max, func(c call) int {
+				if c.scoped {
+					return c.cost
+				}
+				return 0
+			})
+		}
 		if l.units > 0 {
 			l.judgeLimit(t, usage.Account, l.metered, l.mostUnits, func(c call) int { return c.used })
-			l.judgeUnits(t, usage.Account, usage.Limits[1].Used+usage.Limits[1].Ahead, now)
+			l.judgeUnits(t, usage.Account, metered[0].Used+metered[0].Ahead, now)
 		}
 		for route := 1; route <= l.routes; route++ {
 			l.judgeLimit(t, usage.Account, l.perRoute, l.mostOfRoute, func(c call) int {
@@ -219,8 +233,15 @@ func (l *ledger) judge(t *testing.T, p process) {
 			assert.False(t, l.losses == 0 && l.isPaused(usage.Account, c), "a call left at %v, within a pause", c.left)
 		}
 	}
+	if l.shared.Max > 0 {
+		l.granted[together] = slices.Concat(slices.Collect(maps.Values(l.granted))...)
+		l.judgeLimit(t, together, l.shared, l.shared.Max, func(c call) int { return c.cost })
+	}
 	l.judgeEvenness(t, p)
 }
+
+// together stands for all accounts.
+const together = "all of them"
 
 // judgeLogged demands that the store has what was granted, no less, and no more unless a loss
 // hid that some was cancelled.
@@ -298,7 +319,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, mo
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 || l.leaves || l.direct || l.maxWait > 0 || l.inFlight > 0 {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 || l.leaves || l.direct || l.maxWait > 0 || l.inFlight > 0 || l.reserve > 0 || l.shared.Max > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0
