@@ -261,3 +261,42 @@ func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 		rationtest.RequireRemaining(t, ours, ration.NewToken("a"), 100-3)
 	})
 }
+
+// While the store is told that a token is quarantined no other request of the process tries it.
+func TestATokenIsNotTriedWhileItIsBeingQuarantined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"dead": rationtest.InvalidToken}))
+		b := rationtest.NewBudget(ration.PerHour(1000))
+		b.Store = slowQuarantine{b.Store}
+		var quarantined atomic.Int32
+		b.OnEvent = func(e ration.Event) {
+			if e.Kind == ration.TokenQuarantined {
+				quarantined.Add(1)
+			}
+		}
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("dead", "good")...)}}
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+		callers.Wait()
+		require.Len(t, api.TimesOf("dead"), 1)
+		require.EqualValues(t, 1, quarantined.Load())
+		time.Sleep(2 * time.Second)
+		for range 4 {
+			require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
+		}
+		require.Len(t, api.TimesOf("dead"), 2, "it is tried when the quarantine has ended")
+	})
+}
+
+// A slowQuarantine takes its time to quarantine a token.
+type slowQuarantine struct{ store.Store }
+
+func (s slowQuarantine) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	time.Sleep(100 * time.Millisecond)
+	return s.Store.Quarantine(ctx, r)
+}

@@ -179,11 +179,13 @@ func (p *Pool) quarantineSuspect(ctx context.Context, g Grant, v suspect.Verdict
 		var length time.Duration
 		if counts {
 			s, length = s.Quarantine(v, longest)
+			s.ProbedUntil = time.Now().Add(probeFor) // by nobody before the fleet knows
 			p.setSuspect(g.Token, s)
 		}
 		p.mu.Unlock()
 		if counts {
 			p.quarantine(ctx, g, v.Quarantine, length, s.Quarantines)
+			p.stopProbe(g.Token)
 		}
 		return nil, nil
 	})
