@@ -105,7 +105,9 @@ type lease struct {
 }
 
 // isFree reports whether a call may take one of it.
-func (l *lease) isFree(now time.Time) bool { return l.used < l.share && now.Before(l.until) }
+func (l *lease) isFree(now time.Time) bool {
+	return l.used < min(l.share, l.most) && now.Before(l.until) // its share may be of a higher limit
+}
 
 // wants returns how many permits are used or waited for.
 func (l *lease) wants() int { return l.used + l.waiting }
@@ -160,9 +162,13 @@ func (r *Room) lease(l Limit) *lease {
 func (r *Room) take(set Set, now time.Time) (held *Held, unknown bool) {
 	free := len(set.Limits) > 0
 	for _, l := range set.Limits {
-		one := r.leases[l.Name]
-		unknown = unknown || one == nil || !now.Before(one.until)
-		free = free && one != nil && one.isFree(now)
+		if r.leases[l.Name] == nil {
+			free, unknown = false, true
+			continue
+		}
+		one := r.lease(l)
+		unknown = unknown || !now.Before(one.until)
+		free = free && one.isFree(now)
 	}
 	if !free {
 		return nil, unknown
@@ -263,7 +269,7 @@ func (r *Room) IsBusy(set Set, held *Held) bool {
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(set.Limits, func(l Limit) bool {
 		one := r.leases[l.Name]
-		return one != nil && now.Before(one.until) && one.used >= one.share && (held == nil || !slices.Contains(held.leases, one))
+		return one != nil && now.Before(one.until) && !one.isFree(now) && (held == nil || !slices.Contains(held.leases, one))
 	})
 }
 

@@ -150,3 +150,34 @@ func TestWithoutAStoreAWorkerHasAnEvenShare(t *testing.T) {
 		}
 	})
 }
+
+// A limit that was lowered counts at once, whatever the store has given of the higher one.
+func TestALowerLimitCountsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{name: "w", store: new(memstore.Store), down: new(atomic.Bool)}
+		w.room.Owner = w
+		of := func(most int) permits.Set {
+			return permits.Set{Account: "a", Limits: []permits.Limit{{Name: "a", Label: "a", Account: "a", Max: most}}}
+		}
+		take := func(most int) (held []*permits.Held) {
+			for {
+				one := w.room.TakeNow(t.Context(), of(most))
+				if one == nil {
+					return held
+				}
+				held = append(held, one)
+			}
+		}
+		all := take(8)
+		require.Len(t, all, 8)
+		for _, held := range all[:6] {
+			held.Return()
+		}
+		lower := take(5)
+		require.Len(t, lower, 3, "beside two that are in flight")
+		require.True(t, w.room.IsBusy(of(5), nil))
+		for _, held := range append(lower, all[6:]...) {
+			held.Return()
+		}
+	})
+}
