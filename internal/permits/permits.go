@@ -96,6 +96,7 @@ type lease struct {
 	short                  bool      // some workers want more
 	refused                int       // of which the store was not told yet
 	saidRefused, saidEnded int       // of these, those of which it is told now
+	saidMax                int       // the limit of which it is told now
 	ended                  int       // of the used, those that were refused and have ended: they were in flight when they were refused
 	peak                   int       // the most that were wanted at once since peakAt
 	last                   int       // likewise in the time before
@@ -208,10 +209,12 @@ func (r *Room) Take(set Set) (held *Held, unknown bool) {
 func (r *Room) TakeNow(ctx context.Context, set Set) *Held {
 	r.mu.Lock()
 	r.await(set)
-	asks, asked := r.lacks(set.Limits) && (!r.isShort(set.Limits) || time.Since(r.askedAt) >= restAfter), r.asked
 	var err error
 	workers := 1
-	for turn := 0; asks && turn < 2 && err == nil && r.asked == asked; turn++ { // again if an older question was under way
+	for turn := range 2 { // again if the answer is of an older question, which was under way
+		if err != nil || !r.lacks(set.Limits) || r.isShort(set.Limits) && (turn > 0 || time.Since(r.askedAt) < restAfter) {
+			break
+		}
 		r.mu.Unlock()
 		err = r.Owner.Ask(ctx)
 		workers = max(1, r.Owner.Workers())
@@ -642,7 +645,7 @@ func (r *Room) Requests() []store.PermitRequest {
 			l.share = 0
 		}
 		all = append(all, store.PermitRequest{Limit: name, Label: l.Label, Max: l.Max, Used: l.used, Wanted: max(l.used, wanted), Share: l.share, Refused: l.refused})
-		l.saidRefused, l.saidEnded = l.refused, l.ended
+		l.saidRefused, l.saidEnded, l.saidMax = l.refused, l.ended, l.Max
 	}
 	return all
 }
@@ -663,15 +666,19 @@ func (r *Room) Told(all []store.Permits, asked time.Time) {
 		if l == nil {
 			continue
 		}
-		if p.Max < l.most && p.Max < l.Max {
-			news = append(news, lowered{l.Limit, p.Max})
+		inForce := p.Max
+		if l.saidMax != l.Max { // it is of another limit, which was replaced since
+			inForce = l.Max
+		}
+		if inForce < l.most && inForce < l.Max {
+			news = append(news, lowered{l.Limit, inForce})
 		}
 		l.refused, l.used, l.ended = l.refused-l.saidRefused, l.used-l.saidEnded, l.ended-l.saidEnded
 		l.saidRefused, l.saidEnded = 0, 0
 		if p.Share < l.share {
 			r.askSoon() // which says that the smaller one is known
 		}
-		l.share, l.until, l.most, l.all, l.short = p.Share, asked.Add(store.PermitsFor), p.Max, p.Used, p.Short
+		l.share, l.until, l.most, l.all, l.short = p.Share, asked.Add(store.PermitsFor), inForce, p.Used, p.Short
 		r.forget(l)
 	}
 	r.serveAll()
