@@ -163,13 +163,12 @@ func (r *Room) lease(l Limit) *lease {
 func (r *Room) take(set Set, now time.Time) (held *Held, unknown bool) {
 	free := len(set.Limits) > 0
 	for _, l := range set.Limits {
-		if r.leases[l.Name] == nil {
-			free, unknown = false, true
-			continue
+		one := r.leases[l.Name]
+		if one != nil && one.Limit != l {
+			one = r.lease(l)
 		}
-		one := r.lease(l)
-		unknown = unknown || !now.Before(one.until)
-		free = free && one.isFree(now)
+		unknown = unknown || one == nil || !now.Before(one.until)
+		free = free && one != nil && one.isFree(now)
 	}
 	if !free {
 		return nil, unknown
